@@ -1,0 +1,42 @@
+// The built-in corpus: short plain-text documents from small worlds whose answers can be checked, generated from a seed.
+//
+// A document is a dialogue between the world and the model: what the world says (digits drawn at random, the puzzle) cannot be predicted
+// and is masked; what follows from it, the answers, are the targets. Documents whose puzzle hashes to the held-out side are never in the
+// training split, so no puzzle is in both.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data.h"
+
+enum class Task { sums, registers, counters, memory, cups, chains, additions, fractions, stories };
+constexpr int kTasks = 9;
+const char* name_of(Task);
+
+// An answer of a held-out document: tokens [start, start + length) of the document are the model's to say.
+struct Answer {
+  int start, length;  // relative to the document's first token; length counts an end-of-text that belongs to it, too
+  int size;           // how long the puzzle is (digits summed, writes, swaps, steps, …): for the table by length
+};
+
+struct Puzzle {
+  Task task;
+  std::string text;
+  std::vector<Answer> answers;   // increasing, not overlapping; empty for stories (all of a story is predictable)
+};
+
+// The mixes: "sums" (mostly running sums: the default), "all" (every task alike), or a list "sums=8,cups=1". Fails with the task's nearest name.
+struct TaskMix { double weight[kTasks] = {}; };
+TaskMix parse_task_mix(const std::string& text);
+
+// Puzzle number `index` of a split; at most `longest` tokens. Depends on its arguments alone.
+enum class Split { train, validation };
+Puzzle make_puzzle(const TaskMix& mix, Split split, uint64_t seed, int64_t index, int longest);
+
+// Documents [0, count) of a split.
+struct Corpus {
+  Documents documents;
+  std::vector<Puzzle> puzzles;  // as many as documents
+};
+Corpus make_corpus(const TaskMix& mix, Split split, uint64_t seed, int count, int longest);

@@ -1,0 +1,54 @@
+// Command lines: long flags bound to variables, whose values at that time are the defaults that --help shows.
+//
+//   Flags flags("train", "Trains a full-bandwidth transformer.");
+//   flags.section("Model");
+//   flags.add("width", &config.width, "model width D");
+//   flags.parse(argc, argv);
+//
+// Accepted: --name value, --name=value, --name alone for bool (and --no-name), names with - or _ alike, --help, and --config FILE
+// of `name = value` lines (# comments; quotes around a value are optional); the command line wins over the file. A mistake is one line: an unknown flag
+// with the nearest known one, a value that does not parse or is out of range, a flag given twice, a stray word.
+#pragma once
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+class Flags {
+ public:
+  Flags(std::string program, std::string summary) : program_(std::move(program)), summary_(std::move(summary)) {}
+
+  void section(const std::string& title);
+  void add(const std::string& name, int* value, const std::string& help, int least = -2147483647, int most = 2147483647);
+  void add(const std::string& name, int64_t* value, const std::string& help, int64_t least = INT64_MIN, int64_t most = INT64_MAX);
+  void add(const std::string& name, float* value, const std::string& help, float least = -3e38f, float most = 3e38f);  // finite
+  void add(const std::string& name, bool* value, const std::string& help);
+  void add(const std::string& name, std::string* value, const std::string& help);
+  // One of a few words; `value` must be among them.
+  void choice(const std::string& name, std::string* value, const std::vector<std::string>& words, const std::string& help);
+  // Text printed at the end of --help.
+  void epilogue(const std::string& text);
+
+  // Prints --help and exits 0; fails on mistakes.
+  void parse(int argc, char** argv);
+  bool given(const std::string& name) const;  // on the command line or in --config
+  // Every flag and its value as text, in the order added: for a checkpoint's record and for `--config` files.
+  std::vector<std::pair<std::string, std::string>> values() const;
+  // Sets a flag as if given in a file (a resumed run takes the recorded values); `given` stays as it was.
+  void set(const std::string& name, const std::string& value, const std::string& where);
+  std::string help() const;  // wrapped at 100 columns, sections, defaults
+
+ private:
+  struct Flag {
+    std::string name, section, help, kind, fallback;
+    bool given = false, is_bool = false;
+    std::function<std::string()> show;
+    std::function<void(const std::string& text, const std::string& where)> read;
+  };
+  Flag* find(const std::string& name);
+  std::string program_, summary_, epilogue_, section_;
+  std::vector<Flag> flags_;
+};
+
+// The candidate nearest to `word` by edit distance, or "" where none is near.
+std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);

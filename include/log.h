@@ -1,0 +1,51 @@
+// What a run shows: a progress bar on a terminal, plain lines in a pipe, JSON lines in a file; and the forms of numbers.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "json.h"
+
+double seconds_now();                      // monotonic
+std::string show_bytes(double bytes);      // "1.5 MiB"
+std::string show_count(double n);          // "12.3 k", "4.0 M", "950"
+std::string show_duration(double seconds); // "42 s", "3 min 05 s", "2 h 07 min"
+
+// The bar is one line redrawn at most ten times a second, cut to the terminal's width. Without a terminal, a line appears every
+// `plain_seconds` seconds and at the end. print() writes whole lines above the bar.
+class Progress {
+ public:
+  explicit Progress(FILE* out, double plain_seconds = 10);
+  void update(double fraction, const std::string& status);  // fraction done, in [0, 1]
+  void print(const std::string& lines);                     // also when no bar is shown
+  void finish();                                            // leaves the last state on the screen, ends its line
+
+ private:
+  void draw(double now);
+  FILE* out_;
+  bool terminal_;
+  double plain_seconds_, last_drawn_ = -1, fraction_ = 0;
+  std::string status_;
+  bool bar_on_screen_ = false;
+};
+
+// A text table: columns padded to their widest cell (UTF-8 aware), the first left-aligned, the others right; a rule under the head.
+std::string show_table(const std::vector<std::vector<std::string>>& rows);
+
+// JSON lines, appended; each is on its way to the disk before write() returns (O_APPEND, no buffering).
+class JsonLog {
+ public:
+  explicit JsonLog(const std::string& path);
+  ~JsonLog();
+  JsonLog(const JsonLog&) = delete;
+  JsonLog& operator=(const JsonLog&) = delete;
+  void write(const Json& object);
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+// Cuts a log back to the lines whose "step" is at most `last_step`, dropping a torn last line; does nothing where there is no file.
+void cut_log(const std::string& path, int64_t last_step);
