@@ -5,10 +5,12 @@
 //   flags.add("width", &config.width, "model width D");
 //   flags.parse(argc, argv);
 //
-// Accepted: --name value, --name=value, --name alone for bool (and --no-name), names with - or _ alike, --help, and --config FILE
-// of `name = value` lines (# comments; quotes around a value are optional); the command line wins over the file. A mistake is one line: an unknown flag
+// Accepted: --name value, --name=value, --name alone for bool (and --no-name), names with - or _ alike, --help, and
+// --config FILE of `name = value` lines; the command line wins over the file. In the file, # starts a comment, quotes
+// around a value are optional, and in double quotes \\ \" \n \t are escapes. A mistake is one line: an unknown flag
 // with the nearest known one, a value that does not parse or is out of range, a flag given twice, a stray word.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -19,14 +21,18 @@ class Flags {
   Flags(std::string program, std::string summary) : program_(std::move(program)), summary_(std::move(summary)) {}
 
   void section(const std::string& title);
-  void add(const std::string& name, int* value, const std::string& help, int least = -2147483647, int most = 2147483647);
-  void add(const std::string& name, int64_t* value, const std::string& help, int64_t least = INT64_MIN, int64_t most = INT64_MAX);
-  void add(const std::string& name, float* value, const std::string& help, float least = -3e38f, float most = 3e38f);  // finite
+  void add(const std::string& name, int* value, const std::string& help, int least = -2147483647,
+           int most = 2147483647);
+  void add(const std::string& name, int64_t* value, const std::string& help, int64_t least = INT64_MIN,
+           int64_t most = INT64_MAX);
+  void add(const std::string& name, float* value, const std::string& help, float least = -3e38f,
+           float most = 3e38f);  // finite
   void add(const std::string& name, bool* value, const std::string& help);
   void add(const std::string& name, std::string* value, const std::string& help);
   // One of a few words; `value` must be among them.
-  void choice(const std::string& name, std::string* value, const std::vector<std::string>& words, const std::string& help);
-  // Text printed at the end of --help.
+  void choice(const std::string& name, std::string* value, const std::vector<std::string>& words,
+              const std::string& help);
+  // Text printed at the end of --help, as it is.
   void epilogue(const std::string& text);
 
   // Prints --help and exits 0; fails on mistakes.
@@ -45,7 +51,18 @@ class Flags {
     std::function<std::string()> show;
     std::function<void(const std::string& text, const std::string& where)> read;
   };
+  static Flag named(const std::string& name, const std::string& kind, const std::string& help);
+  void add_flag(Flag flag);
   Flag* find(const std::string& name);
+  std::string unknown(const std::string& name, const std::string& dashes) const;
+  // What a flag is to be set to; without a flag: the file that --config names.
+  struct Setting {
+    Flag* flag;
+    std::string value, where;
+  };
+  Setting setting_at(const std::vector<std::string>& words, size_t* at);
+  Setting setting_in(const std::string& line, const std::string& where);
+  void read_config(const std::string& path);
   std::string program_, summary_, epilogue_, section_;
   std::vector<Flag> flags_;
 };

@@ -1,0 +1,383 @@
+// Flags: reading them from the command line and from files, and showing them.
+#include "flags.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "error.h"
+#include "files.h"
+#include "log.h"
+
+static std::string normal(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+// A whole string as a number; std::from_chars knows no leading plus, and is the same in every locale.
+template <class Number>
+static std::errc parse_number(const std::string& text, Number* value) {
+  const char* first = text.data();
+  const char* last = first + text.size();
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') ++first;
+  auto [end, error] = std::from_chars(first, last, *value);
+  if (end != last || first == last) return std::errc::invalid_argument;
+  return error;
+}
+
+static std::string range_text(int64_t least, int64_t most, int64_t lowest, int64_t highest) {
+  if (most >= highest) return text("at least %lld", (long long)least);
+  if (least <= lowest) return text("at most %lld", (long long)most);
+  return text("from %lld to %lld", (long long)least, (long long)most);
+}
+
+static int64_t read_whole(const std::string& value, const std::string& where, int64_t least, int64_t most,
+                          int64_t lowest, int64_t highest) {
+  int64_t number = 0;
+  std::errc error = parse_number(value, &number);
+  if (error == std::errc::invalid_argument)
+    fail("%s: `%s` is not a whole number, written in digits", where.c_str(), value.c_str());
+  if (error != std::errc() || number < least || number > most)
+    fail("%s: %s is out of range; it should be %s", where.c_str(), value.c_str(),
+         range_text(least, most, lowest, highest).c_str());
+  return number;
+}
+
+// The shortest decimal that reads back as the same float: 0.1, 3e-4.
+static std::string show_float(float value) {
+  char digits[64];
+  std::string shown(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  size_t exponent = shown.find('e');
+  if (exponent == std::string::npos) return shown;
+  std::string sign = shown[exponent + 1] == '-' ? "-" : "";
+  return shown.substr(0, exponent + 1) + sign + std::to_string(std::abs(std::atoi(shown.c_str() + exponent + 1)));
+}
+
+static float read_float(const std::string& value, const std::string& where, float least, float most) {
+  constexpr float kUnbounded = 3e38f;
+  float number = 0;
+  std::errc error = parse_number(value, &number);
+  if (error == std::errc::invalid_argument || (error == std::errc() && !std::isfinite(number)))
+    fail("%s: `%s` is not a finite number", where.c_str(), value.c_str());
+  if (error != std::errc()) fail("%s: %s is out of a float's range", where.c_str(), value.c_str());
+  if (number >= least && number <= most) return number;
+  std::string range = most >= kUnbounded     ? "at least " + show_float(least)
+                      : least <= -kUnbounded ? "at most " + show_float(most)
+                                             : "from " + show_float(least) + " to " + show_float(most);
+  fail("%s: %s is out of range; it should be %s", where.c_str(), value.c_str(), range.c_str());
+}
+
+static bool read_bool(const std::string& value, const std::string& where) {
+  for (const char* word : {"true", "yes", "on", "1"})
+    if (value == word) return true;
+  for (const char* word : {"false", "no", "off", "0"})
+    if (value == word) return false;
+  fail("%s: `%s` is neither true nor false", where.c_str(), value.c_str());
+}
+
+static std::string join(const std::vector<std::string>& words, const char* between) {
+  std::string joined;
+  for (const std::string& word : words) joined += (joined.empty() ? "" : between) + word;
+  return joined;
+}
+
+void Flags::section(const std::string& title) { section_ = title; }
+
+void Flags::epilogue(const std::string& text) { epilogue_ = text; }
+
+Flags::Flag Flags::named(const std::string& name, const std::string& kind, const std::string& help) {
+  Flag flag;
+  flag.name = name;
+  flag.kind = kind;
+  flag.help = help;
+  return flag;
+}
+
+void Flags::add_flag(Flag flag) {
+  bool taken = find(flag.name) || normal(flag.name) == "config" || normal(flag.name) == "help";
+  check(!taken, "Flags: --%s is there twice", flag.name.c_str());
+  flag.section = section_;
+  flag.fallback = flag.show();
+  flags_.push_back(std::move(flag));
+}
+
+void Flags::add(const std::string& name, int* value, const std::string& help, int least, int most) {
+  Flag flag = named(name, "N", help);
+  flag.show = [=] { return std::to_string(*value); };
+  flag.read = [=](const std::string& text, const std::string& where) {
+    *value = int(read_whole(text, where, least, most, -2147483647, 2147483647));
+  };
+  add_flag(std::move(flag));
+}
+
+void Flags::add(const std::string& name, int64_t* value, const std::string& help, int64_t least, int64_t most) {
+  Flag flag = named(name, "N", help);
+  flag.show = [=] { return std::to_string(*value); };
+  flag.read = [=](const std::string& text, const std::string& where) {
+    *value = read_whole(text, where, least, most, INT64_MIN, INT64_MAX);
+  };
+  add_flag(std::move(flag));
+}
+
+void Flags::add(const std::string& name, float* value, const std::string& help, float least, float most) {
+  Flag flag = named(name, "X", help);
+  flag.show = [=] { return show_float(*value); };
+  flag.read = [=](const std::string& text, const std::string& where) { *value = read_float(text, where, least, most); };
+  add_flag(std::move(flag));
+}
+
+void Flags::add(const std::string& name, bool* value, const std::string& help) {
+  Flag flag = named(name, "", help);
+  flag.is_bool = true;
+  flag.show = [=] { return *value ? "true" : "false"; };
+  flag.read = [=](const std::string& text, const std::string& where) { *value = read_bool(text, where); };
+  add_flag(std::move(flag));
+}
+
+void Flags::add(const std::string& name, std::string* value, const std::string& help) {
+  Flag flag = named(name, "TEXT", help);
+  flag.show = [=] { return *value; };
+  flag.read = [=](const std::string& text, const std::string&) { *value = text; };
+  add_flag(std::move(flag));
+}
+
+void Flags::choice(const std::string& name, std::string* value, const std::vector<std::string>& words,
+                   const std::string& help) {
+  Flag flag = named(name, join(words, "|"), help);
+  flag.show = [=] { return *value; };
+  flag.read = [=](const std::string& text, const std::string& where) {
+    if (std::find(words.begin(), words.end(), text) == words.end())
+      fail("%s: `%s` is not one of %s", where.c_str(), text.c_str(), join(words, ", ").c_str());
+    *value = text;
+  };
+  add_flag(std::move(flag));
+}
+
+Flags::Flag* Flags::find(const std::string& name) {
+  for (Flag& flag : flags_)
+    if (normal(flag.name) == normal(name)) return &flag;
+  return nullptr;
+}
+
+bool Flags::given(const std::string& name) const {
+  const Flag* flag = const_cast<Flags*>(this)->find(name);
+  check(flag, "Flags: no flag is named %s", name.c_str());
+  return flag->given;
+}
+
+std::vector<std::pair<std::string, std::string>> Flags::values() const {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const Flag& flag : flags_) result.emplace_back(flag.name, flag.show());
+  return result;
+}
+
+void Flags::set(const std::string& name, const std::string& value, const std::string& where) {
+  Flag* flag = find(name);
+  if (!flag) fail("%s: %s", where.c_str(), unknown(name, "").c_str());
+  flag->read(value, where + ": " + flag->name);
+}
+
+std::string Flags::unknown(const std::string& name, const std::string& dashes) const {
+  std::vector<std::string> names = {"config", "help"};
+  for (const Flag& flag : flags_) {
+    names.push_back(normal(flag.name));
+    if (flag.is_bool) names.push_back("no-" + normal(flag.name));
+  }
+  std::string nearest = nearest_word(normal(name), names);
+  std::string hint = nearest.empty() ? "--help lists the flags" : "did you mean " + dashes + nearest + "?";
+  return "unknown flag " + dashes + name + "; " + hint;
+}
+
+void Flags::parse(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  for (const std::string& word : words) {
+    if (word != "--help" && word != "-h") continue;
+    std::fputs(help().c_str(), stdout);
+    std::exit(0);
+  }
+  std::vector<Setting> settings;
+  std::set<Flag*> seen;
+  for (size_t i = 0; i < words.size(); ++i) {
+    settings.push_back(setting_at(words, &i));
+    if (!seen.insert(settings.back().flag).second) fail("%s is given twice", settings.back().where.c_str());
+  }
+  for (const Setting& setting : settings)  // first, so that the command line wins
+    if (!setting.flag) read_config(setting.value);
+  for (const Setting& setting : settings) {
+    if (!setting.flag) continue;
+    setting.flag->read(setting.value, setting.where);
+    setting.flag->given = true;
+  }
+}
+
+// The setting that starts at words[*at]; moves *at to its last word.
+Flags::Setting Flags::setting_at(const std::vector<std::string>& words, size_t* at) {
+  const std::string& word = words[*at];
+  bool two_dashes = word.compare(0, 2, "--") == 0 && word.size() > 2;
+  if (!two_dashes && word.size() > 1 && word[0] == '-') fail("%s", unknown(word.substr(1), "--").c_str());
+  if (!two_dashes) fail("stray word `%s`; a value follows its flag, as in --name value", word.c_str());
+  size_t equals = word.find('=');
+  bool has_value = equals != std::string::npos;
+  std::string name = word.substr(2, has_value ? equals - 2 : equals), where = "--" + name;
+  Flag* flag = find(name);
+  bool is_config = normal(name) == "config";
+
+  Flag* negated = !flag && normal(name).compare(0, 3, "no-") == 0 ? find(name.substr(3)) : nullptr;
+  if (negated && !negated->is_bool)
+    fail("%s: --%s has a value and cannot be turned off", where.c_str(), negated->name.c_str());
+  if (negated && has_value) fail("%s takes no value", where.c_str());
+  if (negated) return {negated, "false", where};
+  if (!flag && !is_config) fail("%s", unknown(name, "--").c_str());
+
+  if (has_value) return {flag, word.substr(equals + 1), where};
+  std::string next = *at + 1 < words.size() ? words[*at + 1] : "--";
+  bool is_bool = flag && flag->is_bool;
+  if (is_bool && next != "true" && next != "false") return {flag, "true", where};
+  if (*at + 1 == words.size()) fail("%s needs a value", where.c_str());
+  if (next.compare(0, 2, "--") == 0)
+    fail("%s needs a value (if `%s` is meant, write %s=%s)", where.c_str(), next.c_str(), where.c_str(), next.c_str());
+  ++*at;
+  return {flag, next, where};
+}
+
+static std::string trim(const std::string& s) {
+  const char* space = " \t\r";
+  size_t first = s.find_first_not_of(space);
+  return first == std::string::npos ? "" : s.substr(first, s.find_last_not_of(space) - first + 1);
+}
+
+// A value in quotes, and after it nothing but a comment. In single quotes every character stands for itself.
+static std::string unquote(const std::string& s, const std::string& where) {
+  char quote = s[0];
+  std::string value;
+  size_t i = 1;
+  for (; i < s.size() && s[i] != quote; ++i) {
+    if (quote == '\'' || s[i] != '\\') {
+      value += s[i];
+      continue;
+    }
+    char c = ++i < s.size() ? s[i] : ' ';
+    if (c != '\\' && c != '"' && c != 'n' && c != 't')
+      fail("%s: expected \\\\ \\\" \\n or \\t after \\", where.c_str());
+    value += c == 'n' ? '\n' : c == 't' ? '\t' : c;
+  }
+  if (i >= s.size()) fail("%s: the closing %c is missing", where.c_str(), quote);
+  std::string rest = trim(s.substr(i + 1));
+  if (!rest.empty() && rest[0] != '#') fail("%s: `%s` follows the closing %c", where.c_str(), rest.c_str(), quote);
+  return value;
+}
+
+// Up to a comment: a # that starts the value or follows a space.
+static std::string without_comment(const std::string& s) {
+  for (size_t i = 0; i < s.size(); ++i)
+    if (s[i] == '#' && (i == 0 || s[i - 1] == ' ' || s[i - 1] == '\t')) return trim(s.substr(0, i));
+  return s;
+}
+
+// A line of a configuration file that is neither empty nor a comment.
+Flags::Setting Flags::setting_in(const std::string& line, const std::string& where) {
+  size_t equals = line.find('=');
+  if (equals == std::string::npos || equals == 0) fail("%s: expected `name = value`", where.c_str());
+  std::string name = trim(line.substr(0, equals)), value = trim(line.substr(equals + 1));
+  Flag* flag = find(name);
+  if (!flag && normal(name) == "config") fail("%s: a file cannot name another --config", where.c_str());
+  if (!flag) fail("%s: %s", where.c_str(), unknown(name, "").c_str());
+  bool quoted = !value.empty() && (value[0] == '"' || value[0] == '\'');
+  return {flag, quoted ? unquote(value, where) : without_comment(value), where + ": " + flag->name};
+}
+
+void Flags::read_config(const std::string& path) {
+  std::string source = read_file(path);
+  if (source.compare(0, 3, "\xEF\xBB\xBF") == 0) source.erase(0, 3);  // a byte-order mark, as some editors leave
+  std::set<Flag*> seen;
+  int number = 0;
+  for (size_t start = 0; start < source.size();) {
+    size_t end = std::min(source.find('\n', start), source.size());
+    std::string line = trim(source.substr(start, end - start)), where = text("%s:%d", path.c_str(), ++number);
+    start = end + 1;
+    if (line.empty() || line[0] == '#') continue;
+    Setting setting = setting_in(line, where);
+    if (!seen.insert(setting.flag).second) fail("%s is given twice", setting.where.c_str());
+    setting.flag->read(setting.value, setting.where);
+    setting.flag->given = true;
+  }
+}
+
+constexpr size_t kHelpWidth = 100, kHelpIndent = 28;
+
+// Words of `s` in lines that fit between the column `at` and the help's width; following lines are indented to `at`.
+static std::string wrap(const std::string& s, size_t at) {
+  std::string result, line;
+  for (size_t start = 0; start < s.size();) {
+    size_t end = std::min(s.find(' ', start), s.size());
+    std::string word = s.substr(start, end - start);
+    start = end + 1;
+    if (word.empty()) continue;
+    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > kHelpWidth - at) {
+      result += line + "\n" + std::string(at, ' ');
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return result + line + "\n";
+}
+
+static std::string help_line(const std::string& left, const std::string& right) {
+  std::string line = "  " + left;
+  size_t columns = columns_of(line);
+  bool fits = columns + 2 <= kHelpIndent;
+  line += fits ? std::string(kHelpIndent - columns, ' ') : "\n" + std::string(kHelpIndent, ' ');
+  return line + wrap(right, kHelpIndent);
+}
+
+std::string Flags::help() const {
+  std::string result = "Usage: " + program_ + " [--flag value | --flag=value]...\n\n" + wrap(summary_, 0);
+  std::string section;
+  result += "\n";
+  for (const Flag& flag : flags_) {
+    if (flag.section != section) result += (&flag == &flags_[0] ? "" : "\n") + flag.section + "\n";
+    section = flag.section;
+    std::string left =
+        (flag.is_bool ? "--[no-]" : "--") + normal(flag.name) + (flag.kind.empty() ? "" : " " + flag.kind);
+    result += help_line(left, flag.help + (flag.fallback.empty() ? "" : " [" + flag.fallback + "]"));
+  }
+  result += "\nGeneral\n";
+  result += help_line("--config FILE", "reads flags from lines `name = value`; the command line wins over them");
+  result += help_line("--help", "shows this");
+  if (!epilogue_.empty()) result += "\n" + epilogue_ + (epilogue_.back() == '\n' ? "" : "\n");
+  return result;
+}
+
+// Optimal string alignment: insertions, deletions, replacements and swaps of neighbours cost 1 each.
+static size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) above[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = above;
+    above = row;
+  }
+  return above[b.size()];
+}
+
+std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates) {
+  constexpr size_t kLongest = 64;  // nobody's typing error, and not worth the time
+  std::string nearest;
+  size_t least = std::max(word.size() / 3, size_t(1)) + 1;
+  if (word.size() < 2 || word.size() > kLongest) return nearest;
+  for (const std::string& candidate : candidates) {
+    size_t distance = edit_distance(word, candidate);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = candidate;
+  }
+  return nearest;
+}
