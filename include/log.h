@@ -1,4 +1,5 @@
-// What a run shows: a progress bar on a terminal, plain lines in a pipe, JSON lines in a file; and the forms of numbers.
+// What a run shows: a progress bar on a terminal, plain lines in a pipe, JSON lines in a file; and the forms of
+// numbers.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -7,16 +8,22 @@
 
 #include "json.h"
 
-double seconds_now();                      // monotonic
-std::string show_bytes(double bytes);      // "1.5 MiB"
-std::string show_count(double n);          // "12.3 k", "4.0 M", "950"
-std::string show_duration(double seconds); // "42 s", "3 min 05 s", "2 h 07 min"
+double seconds_now();                  // monotonic
+std::string show_bytes(double bytes);  // "1.5 MiB"
+std::string show_count(double n);      // "950", "12.3 k", "4.0 M", "1.5 G"
+std::string show_duration(
+    double seconds);  // "4.2 s", "42 s", "3 min 05 s", "2 h 07 min", "3 d 04 h"; "?" where unknown
+size_t columns_of(const std::string& text);  // how many columns of a terminal UTF-8 text takes
 
-// The bar is one line redrawn at most ten times a second, cut to the terminal's width. Without a terminal, a line appears every
-// `plain_seconds` seconds and at the end. print() writes whole lines above the bar.
+// The bar is one line redrawn at most ten times a second, cut to the terminal's width. Without a terminal, a line
+// appears every `plain_seconds` seconds and at the end. print() writes whole lines above the bar. Without finish(), the
+// destructor ends the bar's line, so that an error's message starts on a line of its own.
 class Progress {
  public:
   explicit Progress(FILE* out, double plain_seconds = 10);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
   void update(double fraction, const std::string& status);  // fraction done, in [0, 1]
   void print(const std::string& lines);                     // also when no bar is shown
   void finish();                                            // leaves the last state on the screen, ends its line
@@ -25,15 +32,17 @@ class Progress {
   void draw(double now);
   FILE* out_;
   bool terminal_;
-  double plain_seconds_, last_drawn_ = -1, fraction_ = 0;
+  double plain_seconds_, last_drawn_, fraction_ = 0;
   std::string status_;
-  bool bar_on_screen_ = false;
+  bool bar_on_screen_ = false, undrawn_ = false;
 };
 
-// A text table: columns padded to their widest cell (UTF-8 aware), the first left-aligned, the others right; a rule under the head.
+// A text table: columns padded to their widest cell (UTF-8 aware), the first left-aligned, the others right; a rule
+// under the head.
 std::string show_table(const std::vector<std::vector<std::string>>& rows);
 
-// JSON lines, appended; each is on its way to the disk before write() returns (O_APPEND, no buffering).
+// JSON lines, appended; each is on its way to the disk before write() returns (O_APPEND, no buffering). A torn last
+// line that a kill left is ended first, so that it spoils no other.
 class JsonLog {
  public:
   explicit JsonLog(const std::string& path);
@@ -47,5 +56,6 @@ class JsonLog {
   int fd_ = -1;
 };
 
-// Cuts a log back to the lines whose "step" is at most `last_step`, dropping a torn last line; does nothing where there is no file.
+// Cuts a log back to the lines whose "step" is at most `last_step`, dropping a torn last line; does nothing where there
+// is no file. A line without a step goes with the line before it.
 void cut_log(const std::string& path, int64_t last_step);
