@@ -1,8 +1,10 @@
-// The built-in corpus: short plain-text documents from small worlds whose answers can be checked, generated from a seed.
+// The built-in corpus: short plain-text documents from small worlds whose answers can be checked, generated from a
+// seed.
 //
-// A document is a dialogue between the world and the model: what the world says (digits drawn at random, the puzzle) cannot be predicted
-// and is masked; what follows from it, the answers, are the targets. Documents whose puzzle hashes to the held-out side are never in the
-// training split, so no puzzle is in both.
+// A document is a dialogue between the world and the model: what the world says (digits drawn at random, the puzzle)
+// cannot be predicted and is masked; what follows from it, the answers, are the targets. Each puzzle has a core, most
+// often its whole text, which hashes to one side: no core is in both the training and the validation split, whatever
+// the seed.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,23 +16,33 @@ enum class Task { sums, registers, counters, memory, cups, chains, additions, fr
 constexpr int kTasks = 9;
 const char* name_of(Task);
 
-// An answer of a held-out document: tokens [start, start + length) of the document are the model's to say.
+constexpr int kShortestPuzzle = 32;  // the least `longest`
+
+// What the model is to say: tokens [start, start + length) of a document, relative to its first token.
 struct Answer {
-  int start, length;  // relative to the document's first token; length counts an end-of-text that belongs to it, too
+  int start, length;  // length counts an end-of-text that belongs to it, too: then it ends one beyond the text
   int size;           // how long the puzzle is (digits summed, writes, swaps, steps, …): for the table by length
 };
 
 struct Puzzle {
   Task task;
   std::string text;
-  std::vector<Answer> answers;   // increasing, not overlapping; empty for stories (all of a story is predictable)
+  std::vector<Answer> answers;  // increasing, not overlapping; empty for stories (all of a story is predictable)
 };
 
-// The mixes: "sums" (mostly running sums: the default), "all" (every task alike), or a list "sums=8,cups=1". Fails with the task's nearest name.
-struct TaskMix { double weight[kTasks] = {}; };
+// The answer's tokens, and whether the document's end-of-text is the model's to say.
+std::vector<int> answer_tokens(const Puzzle& puzzle, const Answer& answer);
+bool end_is_predictable(const Puzzle& puzzle);
+
+// The mixes: "sums" (mostly running sums: the default), "all" (every task alike), or a list of tasks with weights, 1
+// where none is given: "sums=8,cups=1", "cups". Fails with the task's nearest name.
+struct TaskMix {
+  double weight[kTasks] = {};
+};
 TaskMix parse_task_mix(const std::string& text);
 
-// Puzzle number `index` of a split; at most `longest` tokens. Depends on its arguments alone.
+// Puzzle number `index` of a split; at most `longest` tokens (fails below kShortestPuzzle). Depends on its arguments
+// alone.
 enum class Split { train, validation };
 Puzzle make_puzzle(const TaskMix& mix, Split split, uint64_t seed, int64_t index, int longest);
 

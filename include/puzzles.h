@@ -1,0 +1,19 @@
+// The small worlds of the corpus, one function each. What a document of each looks like stands in docs and at the
+// function.
+#pragma once
+#include <string>
+
+#include "corpus.h"
+#include "random.h"
+
+// A puzzle, and the part of it that its answers follow from: what must not be in both splits.
+struct Draft {
+  Puzzle puzzle;
+  std::string core;
+};
+
+// A puzzle of at most `longest` tokens, longest ≥ kShortestPuzzle.
+Draft draw_puzzle(Task task, Random* random, int longest);
+
+// A story of at most `longest` tokens, for draw_puzzle: src/stories.cpp.
+std::string draw_story(Random* random, int longest);
