@@ -28,21 +28,16 @@ static std::errc parse_number(const std::string& text, Number* value) {
   return error;
 }
 
-static std::string range_text(int64_t least, int64_t most, int64_t lowest, int64_t highest) {
-  if (most >= highest) return text("at least %lld", (long long)least);
-  if (least <= lowest) return text("at most %lld", (long long)most);
-  return text("from %lld to %lld", (long long)least, (long long)most);
-}
-
-static int64_t read_whole(const std::string& value, const std::string& where, int64_t least, int64_t most,
-                          int64_t lowest, int64_t highest) {
+static int64_t read_whole(const std::string& value, const std::string& where, int64_t least, int64_t most) {
   int64_t number = 0;
   std::errc error = parse_number(value, &number);
   if (error == std::errc::invalid_argument)
     fail("%s: `%s` is not a whole number, written in digits", where.c_str(), value.c_str());
-  if (error != std::errc() || number < least || number > most)
-    fail("%s: %s is out of range; it should be %s", where.c_str(), value.c_str(),
-         range_text(least, most, lowest, highest).c_str());
+  if (error != std::errc()) number = value[0] == '-' ? INT64_MIN : INT64_MAX;
+  if (number < least || (error != std::errc() && number < 0))
+    fail("%s: %s is too small; it should be at least %lld", where.c_str(), value.c_str(), (long long)least);
+  if (number > most || error != std::errc())
+    fail("%s: %s is too large; it should be at most %lld", where.c_str(), value.c_str(), (long long)most);
   return number;
 }
 
@@ -57,17 +52,16 @@ static std::string show_float(float value) {
 }
 
 static float read_float(const std::string& value, const std::string& where, float least, float most) {
-  constexpr float kUnbounded = 3e38f;
   float number = 0;
   std::errc error = parse_number(value, &number);
   if (error == std::errc::invalid_argument || (error == std::errc() && !std::isfinite(number)))
     fail("%s: `%s` is not a finite number", where.c_str(), value.c_str());
   if (error != std::errc()) fail("%s: %s is out of a float's range", where.c_str(), value.c_str());
-  if (number >= least && number <= most) return number;
-  std::string range = most >= kUnbounded     ? "at least " + show_float(least)
-                      : least <= -kUnbounded ? "at most " + show_float(most)
-                                             : "from " + show_float(least) + " to " + show_float(most);
-  fail("%s: %s is out of range; it should be %s", where.c_str(), value.c_str(), range.c_str());
+  if (number < least)
+    fail("%s: %s is too small; it should be at least %s", where.c_str(), value.c_str(), show_float(least).c_str());
+  if (number > most)
+    fail("%s: %s is too large; it should be at most %s", where.c_str(), value.c_str(), show_float(most).c_str());
+  return number;
 }
 
 static bool read_bool(const std::string& value, const std::string& where) {
@@ -108,7 +102,7 @@ void Flags::add(const std::string& name, int* value, const std::string& help, in
   Flag flag = named(name, "N", help);
   flag.show = [=] { return std::to_string(*value); };
   flag.read = [=](const std::string& text, const std::string& where) {
-    *value = int(read_whole(text, where, least, most, -2147483647, 2147483647));
+    *value = int(read_whole(text, where, least, most));
   };
   add_flag(std::move(flag));
 }
@@ -116,9 +110,7 @@ void Flags::add(const std::string& name, int* value, const std::string& help, in
 void Flags::add(const std::string& name, int64_t* value, const std::string& help, int64_t least, int64_t most) {
   Flag flag = named(name, "N", help);
   flag.show = [=] { return std::to_string(*value); };
-  flag.read = [=](const std::string& text, const std::string& where) {
-    *value = read_whole(text, where, least, most, INT64_MIN, INT64_MAX);
-  };
+  flag.read = [=](const std::string& text, const std::string& where) { *value = read_whole(text, where, least, most); };
   add_flag(std::move(flag));
 }
 
