@@ -125,6 +125,7 @@ struct Layout {
 inline std::vector<const Kernels*> every_table() {
   const Kernels* tables[16];
   int n = cpu_kernel_tables(tables, 16);
+  EXPECT_GT(n, 0) << "no kernels were tested";
   return {tables, tables + n};
 }
 
