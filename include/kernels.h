@@ -41,11 +41,13 @@ struct Kernels {
   void (*gather_rows)(float* out, const float* in, const int* source, int rows, int width);
   // out[source[r]] += in[r], in increasing r where sources repeat
   void (*scatter_add_rows)(float* out, const float* in, const int* source, int rows, int width);
+  // x = 0
+  void (*zero)(float* x, int64_t n);
   // y = alpha · x      y may be x
   void (*scale)(float* y, const float* x, float alpha, int64_t n);
   // y = y + x
   void (*add)(float* y, const float* x, int64_t n);
-  // y = sigmoid(x) = 1 / (1 + exp(−x))
+  // y = sigmoid(x) = 1 / (1 + exp(−x))      y may be x
   void (*sigmoid)(float* y, const float* x, int64_t n);
   // y[r] = y[r] + bias; and dbias[i] = dbias[i] + dy[r][i], in increasing r
   void (*bias_forward)(float* y, const float* bias, int rows, int width);
@@ -114,6 +116,10 @@ struct Kernels {
   // random_symmetric(noise_key[r], feature) (random.h).                                                  rows × width
   void (*carry_forward)(float* out, const float* h, const int* source, const uint64_t* noise_key, float delta, int rows,
                         int width);
+  // For fusion by concatenation: pair[r] = [e[index[r]] | h[r]] (rows × 2 width); backward: de[index[r]] += the first half,
+  // dh[r] = the second.  No index repeats.
+  void (*concat_forward)(float* pair, const float* e, const int* index, const float* h, int rows, int width);
+  void (*concat_backward)(float* de, const int* index, float* dh, const float* dpair, int rows, int width);
   // The gate: f[r] = a[r] · s[index[r]];   backward: da[r] = df·s,  dz[index[r]] += df·a·(s·(1 − s)); s is a sigmoid's value.
   // index may be null: then it is r itself.  No index repeats.
   void (*gate_forward)(float* f, const float* a, const float* s, const int* index, int rows, int width);

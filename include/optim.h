@@ -1,0 +1,55 @@
+// Optimizers and the schedule of their learning rate (docs/training.md).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels.h"
+#include "memory.h"
+#include "params.h"
+
+enum class OptimizerKind { adamw, normuon };
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::adamw;
+  float lr = 0;                 // 0: adamw 2e-3, normuon 1e-2 (there Adam's tensors take lr / 20, the paper's 5e-4)
+  float weight_decay = -1;      // below 0: adamw 0.1, normuon 0.01; on matrices other than the embedding
+  float clip = 1;               // largest gradient norm; 0: none
+  int warmup = 200;             // steps of linear warm-up
+  float cooldown = 0.25f;       // the last part of the run, in which lr falls linearly to zero
+  float z_loss = 1e-5f;         // during the cooldown
+
+  void resolve();               // fills in the kind's own defaults
+};
+
+// Warm-up, stable, decay: the share of the peak learning rate at a step, in (0, 1].
+double schedule(const OptimizerOptions&, int64_t step, int64_t steps);
+bool in_cooldown(const OptimizerOptions&, int64_t step, int64_t steps);
+
+class Optimizer {
+ public:
+  Optimizer(const Kernels&, const ParamLayout&, const OptimizerOptions&);
+  static void plan_memory(Plan&, const ParamLayout&, const OptimizerOptions&);
+
+  // The gradient's norm over the tensors that take part: all, or all but the feedback's in a one-pass step.
+  double gradient_norm(const float* grads, bool with_feedback) const;
+  // One update; leaves tensors that do not take part alone, as if absent.
+  void step(float* params, const float* grads, double norm, bool with_feedback, int64_t step, int64_t steps);
+
+  // The state by name ("m.<parameter>", "v.<parameter>") and each tensor's step count.
+  std::vector<TensorView> state() const;
+  std::vector<int64_t> step_counts() const { return counts_; }
+  void load(const SafetensorsFile& file, const std::vector<int64_t>& step_counts);
+
+ private:
+  bool by_normuon(const Param& p) const { return options_.kind == OptimizerKind::normuon && p.kind == ParamKind::matrix; }
+  void adamw(const Param&, size_t index, float* params, const float* grads, float grad_scale, float lr, float decay);
+  void normuon(const Param&, float* params, const float* grads, float grad_scale, float lr, float decay);
+  void orthogonalize(float* x, int rows, int columns);
+
+  const Kernels& run_;
+  const ParamLayout& layout_;
+  OptimizerOptions options_;
+  Block m_, v_, scratch_;            // v: of a NorMuon matrix, its first `rows` floats
+  std::vector<int64_t> counts_;      // updates each tensor has had
+};

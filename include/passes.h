@@ -1,0 +1,126 @@
+// Training in passes: a Jacobi iteration of the recurrence, each pass parallel over positions (docs/passes.md).
+//
+//   pass 1       u_t plain                                          h¹ = stack(u)
+//   pass k ≥ 2   u_t plain for the first p rows, fused(e_t, h~^{k−1}_{t−1}) after them
+//   loss = NTP(1) + λ/(K−1) Σ_{k≥2} NTP(k)
+//
+// The plain prefix of pass k has pass 1's inputs, so its states, keys and values are pass 1's: pass k runs the suffix alone.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data.h"
+#include "feedback.h"
+#include "stack.h"
+
+enum class GradientMode { through, detach, last };  // last: passes before the last run without gradient or loss (the textbook's)
+enum class PrefixMixin { uniform, half, off };
+
+struct PassOptions {
+  float lambda = 1;
+  GradientMode gradient = GradientMode::through;
+  PrefixMixin mixin = PrefixMixin::half;
+  float jitter = 0.02f;
+  bool reuse_prefix = true;  // false computes every pass's prefix again: the same objective at a higher cost, for tests
+  uint64_t seed = 0;
+};
+
+// One pass of one micro-batch.
+struct Pass {
+  int first = 0, rows = 0;         // its rows of the tape
+  std::vector<Segment> segments;   // `row` counts from `first`
+  std::vector<int> token_row;      // of each row: the pass-1 row of the same token
+  std::vector<float> weight;       // of each row in the loss; 0 where it has none
+  // Rows with plain input, and fused rows with their token's row, the tape row of the carried state, and the jitter's key.
+  std::vector<int> plain, fused, fused_token, source;
+  std::vector<uint64_t> noise_key;
+  int first_fused = 0;             // their first row in the feedback's tape
+  std::vector<int> state_row;      // of each pass-1 row: the tape row that holds this pass's state for its token (pass 1's in a prefix)
+  bool trained = true;             // takes part in the backward pass
+};
+
+struct PassPlan {
+  std::vector<Pass> passes;
+  std::vector<std::vector<int>> prefix;  // [k − 2][segment]: plain rows of pass k, 1 … the segment's rows
+  float jitter = 0;
+  bool carry_gradient = true;
+  int rows() const { return passes.back().first + passes.back().rows; }
+};
+
+// Draws the prefix lengths of every pass k ≥ 2 for segments numbered from `first_segment` within the step.
+std::vector<std::vector<int>> draw_prefixes(const Batch&, int passes, const PassOptions&, int64_t step, int first_segment);
+// `target_count`: of the whole optimizer step.
+PassPlan plan_passes(const Batch&, int passes, std::vector<std::vector<int>> prefix, const PassOptions&, int64_t step,
+                     int first_segment, int64_t target_count);
+
+// Sums over a step's micro-batches, one entry a pass, over all positions that have a target (the prefix's from pass 1).
+struct PassLosses {
+  std::vector<double> loss, z_squared;
+  int64_t targets = 0;
+  double mean(int pass) const { return targets > 0 ? loss[pass] / double(targets) : 0; }
+};
+
+// How large a micro-batch may be.
+struct PassLimits {
+  int rows, passes;
+};
+
+// All that a micro-batch's passes write, as views into blocks.
+struct PassBuffers {
+  Tape tape;                                    // rows of all passes
+  float *e, *embedded, *rrms, *gates;           // a token row: E[token], ê, its norm's 1/rms, σ(W_G ê)
+  FeedbackTape feedback;                        // a fused row
+  float* fused_input;                           // scratch, a pass's rows × D
+  GradientTape gradient;
+  FeedbackGradient feedback_gradient;
+  float *dh, *de, *dembedded, *dgates_in, *dfused_input;  // dh: a tape row
+  float *logits, *h_chunk, *dh_chunk;           // the classifier's rows of one chunk
+};
+
+class PassRunner {
+ public:
+  PassRunner(const Kernels&, const ModelConfig&, PassLimits);
+  static void plan_memory(Plan&, const ModelConfig&, PassLimits);
+
+  void forward(const ModelParams&, const Batch&, const PassPlan&);
+  // Losses and their gradients, which are added to what `grads` views; z_loss: the coefficient of lse².
+  void backward(const ModelParams&, const ModelParams& grads, const Batch&, const PassPlan&, float z_loss, PassLosses&);
+
+  // The top-layer state of a tape row, and after backward() its gradient.
+  const float* h(int tape_row) const { return buffers_.tape.h + size_t(tape_row) * config_.width; }
+  const float* dh(int tape_row) const { return buffers_.dh + size_t(tape_row) * config_.width; }
+  double row_loss(int tape_row) const { return row_loss_[tape_row]; }
+
+ private:
+  void classify(const ModelParams&, const ModelParams& grads, const Batch&, const Pass&, float z_loss);
+  void plain_and_fused_input(const ModelParams&, const PassPlan&, const Pass&);
+  void input_backward(const ModelParams&, const ModelParams& grads, const PassPlan&, const Pass&);
+  const float* plain_input() const { return config_.plain_input == PlainInput::raw ? buffers_.e : buffers_.embedded; }
+
+  const Kernels& run_;
+  const ModelConfig& config_;
+  Block rope_, activations_, gradients_, classifier_;
+  PassBuffers buffers_;
+  Stack stack_;
+  Feedback feedback_;
+  std::vector<double> row_loss_, row_z_squared_;  // a tape row
+};
+
+// How K is drawn, a function of how far training is: "1", "3", "paper", "two-pass" or "fraction:p1/p2/p3,…" with p in percent.
+class PassSchedule {
+ public:
+  explicit PassSchedule(const std::string& text);
+  int draw(uint64_t seed, int64_t step, int64_t steps) const;
+  int most_passes() const;
+  double share(int passes, int64_t step, int64_t steps) const;  // the probability of K = passes
+  const std::string& text() const { return text_; }
+
+ private:
+  struct Stage { double from; std::vector<double> share; };
+  std::string text_;
+  std::vector<Stage> stages_;
+};
+
+const char* name_of(GradientMode);
+const char* name_of(PrefixMixin);

@@ -1,0 +1,51 @@
+// RMSNorm on the CPU.
+//
+//   forward    y_i = g_i x_i r,                 r = (mean_j x_j² + eps)^(-1/2)
+//   backward   from  ∂r/∂x_i = −r³ x_i / width:
+//              dx_i = r g_i dy_i − x_i (r³ / width) Σ_j g_j dy_j x_j
+//              dg_i = Σ_rows dy_i x_i r
+//
+// Bound by memory: forward reads x twice, the second time from cache, and writes y; backward reads x and dy twice and
+// updates dx. Rows are independent, so threads share the rows; dgain sums over rows, so there they share the columns
+// and each column is summed in row order. Either way no result depends on the number of threads.
+#include "rmsnorm.h"
+
+#include "tables.h"
+
+namespace ISA {
+
+void rmsnorm_forward(float* y, float* rrms, const float* x, const float* gain, int rows, int width, float eps) {
+#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
+  for (int row = 0; row < rows; ++row) {
+    const float* xr = x + size_t(row) * width;
+    rrms[row] = reciprocal_rms(xr, width, eps);
+    normalize_row(y + size_t(row) * width, xr, gain, rrms[row], width);
+  }
+}
+
+void rmsnorm_backward(float* dx, float* dgain, const float* dy, const float* x, const float* gain, const float* rrms,
+                      int rows, int width) {
+  constexpr int kColumns = 32;  // columns a task: whole cache lines, so that threads do not share one
+#pragma omp parallel if (worth_threads(int64_t(rows) * width))
+  {
+#pragma omp for schedule(static) nowait
+    for (int row = 0; row < rows; ++row) {
+      size_t at = size_t(row) * width;
+      normalize_row_backward(dx + at, dy + at, x + at, gain, rrms[row], width);
+    }
+#pragma omp for schedule(static)
+    for (int first = 0; first < width; first += kColumns) {
+      int columns = width - first < kColumns ? width - first : kColumns;
+      each_piece(columns, [&](int i, int n) {
+        Lanes total = load(dgain + first + i, n);
+        for (int row = 0; row < rows; ++row) {
+          size_t at = size_t(row) * width + first + i;
+          total = fma(load(dy + at, n), load(x + at, n) * splat(rrms[row]), total);
+        }
+        store(dgain + first + i, total, n);
+      });
+    }
+  }
+}
+
+}  // namespace ISA

@@ -1,0 +1,68 @@
+// The small change between the large operations: gathering and scattering rows, sums, scalings, biases, sigmoids,
+// residuals.
+//
+// All are bound by memory and read and write everything once. Threads share rows, or elements; where rows are summed
+// they share the columns, and each column is summed in row order.
+#include "elementary.h"
+#include "tables.h"
+
+namespace ISA {
+
+void gather_rows(float* out, const float* in, const int* source, int rows, int width) {
+#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
+  for (int row = 0; row < rows; ++row)
+    std::memcpy(out + size_t(row) * width, in + size_t(source[row]) * width, width * sizeof(float));
+}
+
+void scatter_add_rows(float* out, const float* in, const int* source, int rows, int width) {
+  constexpr int kColumns = 32;
+#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
+  for (int first = 0; first < width; first += kColumns) {
+    int columns = width - first < kColumns ? width - first : kColumns;
+    for (int row = 0; row < rows; ++row) {
+      float* to = out + size_t(source[row]) * width + first;
+      const float* from = in + size_t(row) * width + first;
+      each_piece(columns, [&](int i, int n) { store(to + i, load(to + i, n) + load(from + i, n), n); });
+    }
+  }
+}
+
+void zero(float* x, int64_t n) {
+  each_piece_in_parallel(n, [&](int64_t i, int count) { store(x + i, Lanes{}, count); });
+}
+
+void scale(float* y, const float* x, float alpha, int64_t n) {
+  each_piece_in_parallel(n, [&](int64_t i, int count) { store(y + i, splat(alpha) * load(x + i, count), count); });
+}
+
+void add(float* y, const float* x, int64_t n) {
+  each_piece_in_parallel(n,
+                         [&](int64_t i, int count) { store(y + i, load(y + i, count) + load(x + i, count), count); });
+}
+
+void sigmoid(float* y, const float* x, int64_t n) {
+  each_piece_in_parallel(n, [&](int64_t i, int count) { store(y + i, sigmoid(load(x + i, count)), count); });
+}
+
+void residual_forward(float* y, const float* x, const float* branch, float alpha, int64_t n) {
+  each_piece_in_parallel(n, [&](int64_t i, int count) {
+    store(y + i, fma(splat(alpha), load(branch + i, count), load(x + i, count)), count);
+  });
+}
+
+void bias_forward(float* y, const float* bias, int rows, int width) {
+#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
+  for (int row = 0; row < rows; ++row) {
+    float* yr = y + size_t(row) * width;
+    each_piece(width, [&](int i, int n) { store(yr + i, load(yr + i, n) + load(bias + i, n), n); });
+  }
+}
+
+void bias_backward(float* dbias, const float* dy, int rows, int width) {
+  for (int row = 0; row < rows; ++row) {
+    const float* dyr = dy + size_t(row) * width;
+    each_piece(width, [&](int i, int n) { store(dbias + i, load(dbias + i, n) + load(dyr + i, n), n); });
+  }
+}
+
+}  // namespace ISA

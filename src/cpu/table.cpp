@@ -1,0 +1,44 @@
+// One instruction set's table.
+#include "tables.h"
+
+namespace ISA {
+
+#define ISA_TEXT_(x) #x
+#define ISA_TEXT(x) ISA_TEXT_(x)
+extern const Kernels kernels = {
+    "cpu-" ISA_TEXT(ISA),
+    matmul_forward,
+    matmul_backward_input,
+    matmul_backward_weight,
+    gather_rows,
+    scatter_add_rows,
+    zero,
+    scale,
+    add,
+    sigmoid,
+    bias_forward,
+    bias_backward,
+    rmsnorm_forward,
+    rmsnorm_backward,
+    qk_norm_rope_forward,
+    qk_norm_rope_backward,
+    attention_forward,
+    attention_backward,
+    head_gate_forward,
+    head_gate_backward,
+    swiglu_forward,
+    swiglu_backward,
+    residual_forward,
+    carry_forward,
+    concat_forward,
+    concat_backward,
+    gate_forward,
+    gate_backward,
+    cross_entropy,
+    sum_squares,
+    adamw,
+    blend,
+    row_normalize,
+};
+
+}  // namespace ISA

@@ -1,0 +1,90 @@
+#include "feedback.h"
+
+FeedbackTape cut_feedback_tape(Cutter& cutter, const ModelConfig& c, size_t rows) {
+  size_t D = c.width;
+  FeedbackTape t = {};
+  t.carried = cutter.take(rows * D), t.value = cutter.take(rows * D), t.fused = cutter.take(rows * D);
+  t.rrms = cutter.take(rows);
+  if (c.fusion == Fusion::concat) t.pair = cutter.take(rows * 2 * D), t.gate = cutter.take(rows * D);
+  return t;
+}
+
+FeedbackTape from_row(FeedbackTape t, const ModelConfig& c, size_t row) {
+  size_t D = c.width;
+  t.carried += row * D, t.value += row * D, t.fused += row * D, t.rrms += row;
+  if (t.pair) t.pair += row * 2 * D, t.gate += row * D;
+  return t;
+}
+
+FeedbackGradient cut_feedback_gradient(Cutter& cutter, const ModelConfig& c, size_t rows) {
+  size_t D = c.width;
+  FeedbackGradient g = {};
+  g.dfused = cutter.take(rows * D), g.dvalue = cutter.take(rows * D), g.dcarried = cutter.take(rows * D);
+  if (c.fusion == Fusion::concat) g.dgate = cutter.take(rows * D), g.dpair = cutter.take(rows * 2 * D);
+  return g;
+}
+
+void Feedback::gates(const ModelParams& params, float* gates, const float* embedded, int rows) const {
+  kernels.matmul_forward(gates, embedded, params.gate, rows, config.width, config.width);
+  kernels.sigmoid(gates, gates, int64_t(rows) * config.width);
+}
+
+void Feedback::forward(const ModelParams& params, const FeedbackTape& t, float* u, const float* embedded,
+                       const float* gates, const float* h, const FusedRows& f) const {
+  const Kernels& run = kernels;
+  int D = config.width, rows = f.rows;
+  run.carry_forward(t.carried, h, f.source, f.noise_key, f.jitter, rows, D);
+  if (config.fusion == Fusion::gate) {
+    run.matmul_forward(t.value, t.carried, params.value, rows, D, D);
+    run.gate_forward(t.fused, t.value, gates, f.token_row, rows, D);
+  } else if (config.fusion == Fusion::concat) {
+    run.concat_forward(t.pair, embedded, f.token_row, t.carried, rows, D);
+    run.matmul_forward(t.value, t.pair, params.concat_value, rows, 2 * D, D);
+    run.bias_forward(t.value, params.concat_value_bias, rows, D);
+    run.matmul_forward(t.gate, t.pair, params.concat_gate, rows, 2 * D, D);
+    run.bias_forward(t.gate, params.concat_gate_bias, rows, D);
+    run.sigmoid(t.gate, t.gate, int64_t(rows) * D);
+    run.gate_forward(t.fused, t.value, t.gate, nullptr, rows, D);
+  } else {
+    run.gather_rows(t.value, embedded, f.token_row, rows, D);
+    run.matmul_forward(t.fused, t.carried, params.add, rows, D, D);
+    run.add(t.fused, t.value, int64_t(rows) * D);
+  }
+  run.rmsnorm_forward(u, t.rrms, t.fused, params.input_norm, rows, D, config.norm_eps);
+}
+
+void Feedback::backward(const ModelParams& params, const ModelParams& grads, const FeedbackTape& t,
+                        const FeedbackGradient& g, float* dh, float* dembedded, float* dgates_in, const float* du,
+                        const float* gates, const FusedRows& f) const {
+  const Kernels& run = kernels;
+  int D = config.width, rows = f.rows;
+  int64_t n = int64_t(rows) * D;
+  run.zero(g.dfused, n);
+  run.rmsnorm_backward(g.dfused, grads.input_norm, du, t.fused, params.input_norm, t.rrms, rows, D);
+  if (config.fusion == Fusion::gate) {
+    run.gate_backward(g.dvalue, dgates_in, g.dfused, t.value, gates, f.token_row, rows, D);
+    run.matmul_backward_weight(grads.value, g.dvalue, t.carried, rows, D, D);
+    if (dh) run.matmul_backward_input(g.dcarried, g.dvalue, params.value, rows, D, D, false);
+  } else if (config.fusion == Fusion::concat) {
+    run.zero(g.dgate, n);
+    run.gate_backward(g.dvalue, g.dgate, g.dfused, t.value, t.gate, nullptr, rows, D);
+    run.bias_backward(grads.concat_value_bias, g.dvalue, rows, D);
+    run.bias_backward(grads.concat_gate_bias, g.dgate, rows, D);
+    run.matmul_backward_weight(grads.concat_value, g.dvalue, t.pair, rows, 2 * D, D);
+    run.matmul_backward_weight(grads.concat_gate, g.dgate, t.pair, rows, 2 * D, D);
+    run.matmul_backward_input(g.dpair, g.dvalue, params.concat_value, rows, 2 * D, D, false);
+    run.matmul_backward_input(g.dpair, g.dgate, params.concat_gate, rows, 2 * D, D, true);
+    run.concat_backward(dembedded, f.token_row, g.dcarried, g.dpair, rows, D);
+  } else {
+    run.scatter_add_rows(dembedded, g.dfused, f.token_row, rows, D);
+    run.matmul_backward_weight(grads.add, g.dfused, t.carried, rows, D, D);
+    if (dh) run.matmul_backward_input(g.dcarried, g.dfused, params.add, rows, D, D, false);
+  }
+  if (dh) run.scatter_add_rows(dh, g.dcarried, f.source, rows, D);
+}
+
+void Feedback::gates_backward(const ModelParams& params, const ModelParams& grads, float* dembedded,
+                              const float* dgates_in, const float* embedded, int rows) const {
+  kernels.matmul_backward_input(dembedded, dgates_in, params.gate, rows, config.width, config.width, true);
+  kernels.matmul_backward_weight(grads.gate, dgates_in, embedded, rows, config.width, config.width);
+}

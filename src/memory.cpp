@@ -1,0 +1,60 @@
+#include "memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <sstream>
+
+#include "error.h"
+#include "log.h"
+
+void Block::Free::operator()(float* p) const { std::free(p); }
+
+Block::Block(size_t floats) : size_(floats) {
+  size_t bytes = (std::max<size_t>(floats, 1) * sizeof(float) + 63) / 64 * 64;
+  memory_.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
+  if (!memory_) fail("out of memory: could not take %s", show_bytes(double(bytes)).c_str());
+  zero();
+}
+
+void Block::zero() {
+  if (size_ > 0) std::memset(memory_.get(), 0, size_ * sizeof(float));
+}
+
+double Plan::total() const {
+  double sum = 0;
+  for (const auto& [kind, n] : bytes) sum += n;
+  return sum;
+}
+
+// The first number in a file, times `unit`, or 0.
+static double number_in(const char* path, const std::string& after, double unit) {
+  std::ifstream in(path);
+  std::string word;
+  if (after.empty()) return in >> word && word != "max" ? std::atof(word.c_str()) * unit : 0;
+  while (in >> word)
+    if (word == after && in >> word) return std::atof(word.c_str()) * unit;
+  return 0;
+}
+
+double available_memory() {
+  double machine = number_in("/proc/meminfo", "MemAvailable:", 1024);
+  double limit = number_in("/sys/fs/cgroup/memory.max", "", 1),
+         used = number_in("/sys/fs/cgroup/memory.current", "", 1);
+  if (limit > 0 && (machine == 0 || limit - used < machine)) return std::max(limit - used, 1.0);
+  return machine;
+}
+
+void require_memory(const Plan& plan) {
+  double available = available_memory();
+  if (available == 0 || plan.total() <= available) return;
+  auto largest = std::max_element(plan.bytes.begin(), plan.bytes.end(),
+                                  [](const auto& a, const auto& b) { return a.second < b.second; });
+  fail(
+      "this needs %s of memory and %s are available; the largest part is %s (%s): use a smaller model, batch or "
+      "context",
+      show_bytes(plan.total()).c_str(), show_bytes(available).c_str(), largest->first.c_str(),
+      show_bytes(largest->second).c_str());
+}

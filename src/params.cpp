@@ -1,0 +1,153 @@
+#include "params.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "error.h"
+#include "random.h"
+
+std::vector<int64_t> Param::shape() const {
+  if (kind == ParamKind::gain || kind == ParamKind::bias) return {columns};
+  return {rows, columns};
+}
+
+int64_t ParamLayout::count() const {
+  int64_t n = 0;
+  for (const Param& p : params) n += int64_t(p.size());
+  return n;
+}
+
+const Param* ParamLayout::find(const std::string& name) const {
+  for (const Param& p : params)
+    if (p.name == name) return &p;
+  return nullptr;
+}
+
+namespace {
+
+// Appends parameters; each group starts on a cache line, its members lie end to end.
+struct Builder {
+  ParamLayout& layout;
+  void group(size_t padding = 0) { layout.floats = (layout.floats + padding + 15) / 16 * 16; }
+  void member(const std::string& name, int rows, int columns, ParamKind kind, bool feedback = false) {
+    layout.params.push_back({name, rows, columns, kind, feedback, layout.floats});
+    layout.floats += size_t(rows) * columns;
+  }
+  void alone(const std::string& name, int rows, int columns, ParamKind kind, bool feedback = false) {
+    group();
+    member(name, rows, columns, kind, feedback);
+  }
+};
+
+void add_layer(Builder& b, const ModelConfig& c, const std::string& layer) {
+  using enum ParamKind;
+  b.alone(layer + "input_layernorm.weight", 1, c.width, gain);
+  b.alone(layer + "self_attn.q_proj.weight", c.heads_width(), c.width, matrix);
+  b.member(layer + "self_attn.k_proj.weight", c.kv_heads * c.head_dim, c.width, matrix);
+  b.member(layer + "self_attn.v_proj.weight", c.kv_heads * c.head_dim, c.width, matrix);
+  b.alone(layer + "self_attn.q_norm.weight", 1, c.head_dim, gain);
+  b.alone(layer + "self_attn.k_norm.weight", 1, c.head_dim, gain);
+  if (c.head_gate) b.alone(layer + "self_attn.head_gate.weight", c.heads, c.width, matrix);
+  b.alone(layer + "self_attn.o_proj.weight", c.width, c.heads_width(), matrix);
+  if (c.branch_norm) b.alone(layer + "post_attn_norm.weight", 1, c.width, gain);
+  b.alone(layer + "post_attention_layernorm.weight", 1, c.width, gain);
+  b.alone(layer + "mlp.gate_proj.weight", c.ffn, c.width, matrix);
+  b.member(layer + "mlp.up_proj.weight", c.ffn, c.width, matrix);
+  b.alone(layer + "mlp.down_proj.weight", c.width, c.ffn, matrix);
+  if (c.branch_norm) b.alone(layer + "post_mlp_norm.weight", 1, c.width, gain);
+}
+
+void add_feedback(Builder& b, const ModelConfig& c) {
+  using enum ParamKind;
+  const std::string name = "latent_feedback.";
+  if (c.fusion == Fusion::gate) {
+    b.alone(name + "value.weight", c.width, c.width, matrix, true);
+    b.alone(name + "gate.weight", c.width, c.width, matrix, true);
+  } else if (c.fusion == Fusion::concat) {
+    b.alone(name + "concat_value.weight", c.width, 2 * c.width, matrix, true);
+    b.alone(name + "concat_value.bias", 1, c.width, bias, true);
+    b.alone(name + "concat_gate.weight", c.width, 2 * c.width, matrix, true);
+    b.alone(name + "concat_gate.bias", 1, c.width, bias, true);
+  } else if (c.fusion == Fusion::add) {
+    b.alone(name + "add.weight", c.width, c.width, matrix, true);
+  }
+}
+
+std::string layer_name(int l) { return "model.layers." + std::to_string(l) + "."; }
+
+}  // namespace
+
+ParamLayout param_layout(const ModelConfig& c) {
+  ParamLayout layout;
+  Builder b{layout};
+  b.alone("model.embed_tokens.weight", c.vocab, c.width, ParamKind::embedding);
+  b.group(size_t(c.padded_vocab() - c.vocab) * c.width);
+  b.alone("model.input_norm.weight", 1, c.width, ParamKind::gain);
+  for (int l = 0; l < c.layers; ++l) add_layer(b, c, layer_name(l));
+  b.alone("model.norm.weight", 1, c.width, ParamKind::gain);
+  add_feedback(b, c);
+  b.group();
+  return layout;
+}
+
+ModelParams view_params(const ModelConfig& c, const ParamLayout& layout, float* block) {
+  auto at = [&](const std::string& name) {
+    const Param* p = layout.find(name);
+    return p ? block + p->offset : nullptr;
+  };
+  ModelParams m;
+  m.embedding = at("model.embed_tokens.weight");
+  m.input_norm = at("model.input_norm.weight");
+  m.final_norm = at("model.norm.weight");
+  for (int l = 0; l < c.layers; ++l) {
+    std::string n = layer_name(l);
+    m.layers.push_back(
+        {at(n + "input_layernorm.weight"), at(n + "self_attn.q_proj.weight"), at(n + "self_attn.q_norm.weight"),
+         at(n + "self_attn.k_norm.weight"), at(n + "self_attn.head_gate.weight"), at(n + "self_attn.o_proj.weight"),
+         at(n + "post_attn_norm.weight"), at(n + "post_attention_layernorm.weight"), at(n + "mlp.gate_proj.weight"),
+         at(n + "mlp.down_proj.weight"), at(n + "post_mlp_norm.weight")});
+  }
+  m.value = at("latent_feedback.value.weight");
+  m.gate = at("latent_feedback.gate.weight");
+  m.concat_value = at("latent_feedback.concat_value.weight");
+  m.concat_value_bias = at("latent_feedback.concat_value.bias");
+  m.concat_gate = at("latent_feedback.concat_gate.weight");
+  m.concat_gate_bias = at("latent_feedback.concat_gate.bias");
+  m.add = at("latent_feedback.add.weight");
+  return m;
+}
+
+static uint64_t hash_of(const std::string& name) {
+  uint64_t hash = 0;
+  for (char c : name) hash = scatter_bits(hash ^ uint64_t(uint8_t(c)));
+  return hash;
+}
+
+void init_params(const ParamLayout& layout, float* block, uint64_t seed) {
+  for (const Param& p : layout.params) {
+    float* values = block + p.offset;
+    Random random(random_key(seed, Purpose::weights, hash_of(p.name)));
+    double deviation = p.kind == ParamKind::embedding ? 0.02 : 1 / std::sqrt(double(p.columns));
+    for (size_t i = 0; i < p.size(); ++i) {
+      if (p.kind == ParamKind::gain)
+        values[i] = 1;
+      else if (p.kind == ParamKind::bias)
+        values[i] = 0;
+      else
+        values[i] = float(deviation * random.normal());
+    }
+  }
+}
+
+std::vector<TensorView> tensor_views(const ParamLayout& layout, const float* block, const std::string& prefix) {
+  std::vector<TensorView> views;
+  for (const Param& p : layout.params) views.push_back({prefix + p.name, "F32", p.shape(), block + p.offset});
+  return views;
+}
+
+void load_params(const ParamLayout& layout, float* block, const SafetensorsFile& file) {
+  for (const TensorView& t : file.tensors())
+    if (!layout.find(t.name)) fail("%s: tensor %s has no place in this model", file.path().c_str(), t.name.c_str());
+  for (const Param& p : layout.params)
+    std::memcpy(block + p.offset, file.floats(p.name, p.shape()), p.size() * sizeof(float));
+}

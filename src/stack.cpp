@@ -1,0 +1,147 @@
+#include "stack.h"
+
+Tape cut_tape(Cutter& cutter, const ModelConfig& c, TapeKind kind, size_t rows, size_t kv_rows) {
+  Tape tape;
+  size_t D = c.width, Hd = c.heads_width(), Gd = size_t(c.kv_heads) * c.head_dim, F = c.ffn;
+  auto take = [&](size_t width) { return cutter.take(rows * width); };
+  for (int l = 0; l < c.layers; ++l) {
+    LayerTape t = {};
+    if (l > 0 && kind == TapeKind::inference) {
+      t = tape.layers[0];
+    } else {
+      t.x = take(D), t.norm1 = take(D), t.rrms1 = take(1);
+      t.qkv = take(c.qkv_width()), t.qk_rrms = take(c.heads + c.kv_heads), t.q = take(Hd);
+      t.attended = take(Hd), t.row_max = take(c.heads), t.row_scale = take(c.heads);
+      if (c.head_gate) t.head_z = take(c.heads), t.gated = take(Hd);
+      if (c.branch_norm) t.o = take(D), t.o_rrms = take(1), t.down = take(D), t.down_rrms = take(1);
+      t.mid = kind == TapeKind::inference ? t.x : take(D);
+      t.norm2 = take(D), t.rrms2 = take(1), t.gate_up = take(2 * F), t.swiglu = take(F);
+    }
+    t.k = cutter.take(kv_rows * Gd), t.v = cutter.take(kv_rows * Gd);
+    tape.layers.push_back(t);
+  }
+  tape.x_last = kind == TapeKind::inference ? tape.layers[0].x : take(D);
+  tape.h = take(D), tape.rrms_last = take(1), tape.branch = take(D);
+  return tape;
+}
+
+GradientTape cut_gradient_tape(Cutter& cutter, const ModelConfig& c, size_t pass_rows, size_t kv_rows,
+                               bool several_passes) {
+  GradientTape g;
+  size_t D = c.width, Hd = c.heads_width(), Gd = size_t(c.kv_heads) * c.head_dim, F = c.ffn;
+  auto take = [&](size_t width) { return cutter.take(pass_rows * width); };
+  g.dx = take(D), g.dbranch = take(D), g.dnorm = take(D), g.dswiglu = take(F), g.dgate_up = take(2 * F);
+  g.dattended = take(Hd), g.dq = take(Hd), g.dqkv = take(c.qkv_width());
+  g.dgated = c.head_gate ? take(Hd) : g.dattended;
+  g.dhead_z = c.head_gate ? take(c.heads) : nullptr;
+  g.several_passes = several_passes;
+  for (int l = 0; l < c.layers; ++l) {
+    bool own = l == 0 || several_passes;
+    g.dk.push_back(own ? cutter.take(kv_rows * Gd) : g.dk[0]);
+    g.dv.push_back(own ? cutter.take(kv_rows * Gd) : g.dv[0]);
+  }
+  return g;
+}
+
+// The tape as it looks from one row on; keys and values stay where they are.
+static LayerTape from_row(LayerTape t, const ModelConfig& c, size_t row) {
+  auto advance = [&](float*& p, size_t width) { p = p ? p + row * width : nullptr; };
+  size_t D = c.width, Hd = c.heads_width(), H = c.heads, F = c.ffn;
+  advance(t.x, D), advance(t.norm1, D), advance(t.rrms1, 1);
+  advance(t.qkv, c.qkv_width()), advance(t.qk_rrms, H + c.kv_heads), advance(t.q, Hd);
+  advance(t.attended, Hd), advance(t.row_max, H), advance(t.row_scale, H), advance(t.head_z, H), advance(t.gated, Hd);
+  advance(t.o, D), advance(t.o_rrms, 1), advance(t.mid, D), advance(t.norm2, D), advance(t.rrms2, 1);
+  advance(t.gate_up, 2 * F), advance(t.swiglu, F), advance(t.down, D), advance(t.down_rrms, 1);
+  return t;
+}
+
+void Stack::forward(const ModelParams& params, const Tape& tape, int first, int rows,
+                    const std::vector<Segment>& segments) const {
+  if (rows == 0) return;
+  const ModelConfig& c = config;
+  const Kernels& run = kernels;
+  int D = c.width, Hd = c.heads_width(), H = c.heads, G = c.kv_heads, d = c.head_dim, F = c.ffn;
+  int count = int(segments.size());
+  size_t at = size_t(first) * D, n = size_t(rows) * D;
+  float* branch = tape.branch + at;
+
+  for (int l = 0; l < c.layers; ++l) {
+    const LayerParams& w = params.layers[l];
+    LayerTape t = from_row(tape.layers[l], c, first);
+
+    run.rmsnorm_forward(t.norm1, t.rrms1, t.x, w.input_norm, rows, D, c.norm_eps);
+    run.matmul_forward(t.qkv, t.norm1, w.qkv, rows, D, c.qkv_width());
+    run.qk_norm_rope_forward(t.q, t.k, t.v, t.qk_rrms, t.qkv, w.q_norm, w.k_norm, rope, segments.data(), count, H, G, d,
+                             c.norm_eps);
+    run.attention_forward(t.attended, t.row_max, t.row_scale, t.q, t.k, t.v, segments.data(), count, H, G, d,
+                          c.layer_window(l));
+    if (c.head_gate) {
+      run.matmul_forward(t.head_z, t.norm1, w.head_gate, rows, D, H);
+      run.head_gate_forward(t.gated, t.attended, t.head_z, rows, H, d);
+    }
+    run.matmul_forward(c.branch_norm ? t.o : branch, c.head_gate ? t.gated : t.attended, w.o, rows, Hd, D);
+    if (c.branch_norm) run.rmsnorm_forward(branch, t.o_rrms, t.o, w.post_attn_norm, rows, D, c.norm_eps);
+    run.residual_forward(t.mid, t.x, branch, c.residual_scale, n);
+
+    run.rmsnorm_forward(t.norm2, t.rrms2, t.mid, w.mlp_norm, rows, D, c.norm_eps);
+    run.matmul_forward(t.gate_up, t.norm2, w.gate_up, rows, D, 2 * F);
+    run.swiglu_forward(t.swiglu, t.gate_up, rows, F);
+    run.matmul_forward(c.branch_norm ? t.down : branch, t.swiglu, w.down, rows, F, D);
+    if (c.branch_norm) run.rmsnorm_forward(branch, t.down_rrms, t.down, w.post_mlp_norm, rows, D, c.norm_eps);
+    float* next = l + 1 < c.layers ? tape.layers[l + 1].x : tape.x_last;
+    run.residual_forward(next + at, t.mid, branch, c.residual_scale, n);
+  }
+  run.rmsnorm_forward(tape.h + at, tape.rrms_last + first, tape.x_last + at, params.final_norm, rows, D, c.norm_eps);
+}
+
+void Stack::backward(const ModelParams& params, const ModelParams& grads, const Tape& tape, const GradientTape& g,
+                     const float* dh, int first, int rows, const std::vector<Segment>& segments) const {
+  if (rows == 0) return;
+  const ModelConfig& c = config;
+  const Kernels& run = kernels;
+  int D = c.width, Hd = c.heads_width(), H = c.heads, G = c.kv_heads, d = c.head_dim, F = c.ffn;
+  int count = int(segments.size());
+  size_t at = size_t(first) * D, n = size_t(rows) * D, kv_at = size_t(first) * G * d, kv_n = size_t(rows) * G * d;
+
+  // The gradient at a branch's last product: the stream's, scaled, and back through the branch's norm if it has one.
+  auto into_branch = [&](const float* before_norm, const float* rrms, const float* gain, float* dgain) {
+    run.scale(g.dbranch, g.dx, c.residual_scale, n);
+    if (!c.branch_norm) return g.dbranch;
+    run.zero(g.dnorm, n);
+    run.rmsnorm_backward(g.dnorm, dgain, g.dbranch, before_norm, gain, rrms, rows, D);
+    return g.dnorm;
+  };
+
+  run.zero(g.dx, n);
+  run.rmsnorm_backward(g.dx, grads.final_norm, dh, tape.x_last + at, params.final_norm, tape.rrms_last + first, rows,
+                       D);
+  for (int l = c.layers - 1; l >= 0; --l) {
+    const LayerParams &w = params.layers[l], &dw = grads.layers[l];
+    LayerTape t = from_row(tape.layers[l], c, first);
+
+    float* ddown = into_branch(t.down, t.down_rrms, w.post_mlp_norm, dw.post_mlp_norm);
+    run.matmul_backward_input(g.dswiglu, ddown, w.down, rows, F, D, false);
+    run.matmul_backward_weight(dw.down, ddown, t.swiglu, rows, F, D);
+    run.swiglu_backward(g.dgate_up, g.dswiglu, t.gate_up, rows, F);
+    run.matmul_backward_input(g.dnorm, g.dgate_up, w.gate_up, rows, D, 2 * F, false);
+    run.matmul_backward_weight(dw.gate_up, g.dgate_up, t.norm2, rows, D, 2 * F);
+    run.rmsnorm_backward(g.dx, dw.mlp_norm, g.dnorm, t.mid, w.mlp_norm, t.rrms2, rows, D);
+
+    float* dout = into_branch(t.o, t.o_rrms, w.post_attn_norm, dw.post_attn_norm);
+    run.matmul_backward_input(g.dgated, dout, w.o, rows, Hd, D, false);
+    run.matmul_backward_weight(dw.o, dout, c.head_gate ? t.gated : t.attended, rows, Hd, D);
+    if (c.head_gate) run.head_gate_backward(g.dattended, g.dhead_z, g.dgated, t.attended, t.head_z, rows, H, d);
+    if (!g.several_passes) run.zero(g.dk[l] + kv_at, kv_n), run.zero(g.dv[l] + kv_at, kv_n);
+    run.attention_backward(g.dq, g.dk[l], g.dv[l], g.dattended, t.attended, t.q, t.k, t.v, t.row_max, t.row_scale,
+                           segments.data(), count, H, G, d, c.layer_window(l));
+    run.qk_norm_rope_backward(g.dqkv, dw.q_norm, dw.k_norm, g.dq, g.dk[l], g.dv[l], t.qkv, t.qk_rrms, w.q_norm,
+                              w.k_norm, rope, segments.data(), count, H, G, d);
+    run.matmul_backward_input(g.dnorm, g.dqkv, w.qkv, rows, D, c.qkv_width(), false);
+    run.matmul_backward_weight(dw.qkv, g.dqkv, t.norm1, rows, D, c.qkv_width());
+    if (c.head_gate) {
+      run.matmul_backward_input(g.dnorm, g.dhead_z, w.head_gate, rows, D, H, true);
+      run.matmul_backward_weight(dw.head_gate, g.dhead_z, t.norm1, rows, D, H);
+    }
+    run.rmsnorm_backward(g.dx, dw.input_norm, g.dnorm, t.x, w.input_norm, t.rrms1, rows, D);
+  }
+}
