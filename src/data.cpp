@@ -125,7 +125,7 @@ void JoinedDocuments::append(Batch* batch, int64_t position, int64_t length) con
 
 Loader::Loader(const Documents& documents, Pack pack, int T, uint64_t seed)
     : documents_(documents), joined_(documents), pack_(pack), T_(T), seed_(seed) {
-  if (T < 2) fail("a context of %d tokens is too short: it takes at least 2", T);
+  if (T < 2) fail("the context must be at least 2 tokens, not %d", T);
   if (!has_target(documents, pack))
     fail("nothing to train on: the %d documents hold no token that is a target", documents.count());
 }
@@ -210,7 +210,7 @@ void Loader::load_pieces(uint64_t key) {
 }
 
 std::vector<Batch> validation_batches(const Documents& documents, Pack pack, int T, int rows) {
-  if (T < 2) fail("a context of %d tokens is too short: it takes at least 2", T);
+  if (T < 2) fail("the context must be at least 2 tokens, not %d", T);
   std::vector<Batch> batches;
   // The batch that has room for a segment of this length.
   auto batch_for = [&](int length) {
