@@ -51,8 +51,8 @@ int draw_length(Random* random, int longest) {
   return longest >> random->below(halvings + 1);
 }
 
-// `3:0211?1021?02…`: digits below the modulus; `?` asks for their sum modulo it since the last answer. One gap in
-// twelve has 16 digits or more.
+// `3:0211?1021?02…`: digits below the modulus; `?` asks for their sum modulo it since the last answer. One question in
+// eighteen comes after 16 digits or more (documents of 64 tokens).
 Draft draw_sums(Random* random, int longest) {
   constexpr int kOthers[] = {2, 4, 5};
   int modulus = random->below(10) > 0 ? 3 : kOthers[random->below(3)];
@@ -215,7 +215,7 @@ std::vector<int> draw_number(Random* random, int digits) {
 
 std::string written(const std::vector<int>& number) {
   std::string text;
-  for (int d : number) text.insert(0, digit(d));
+  for (size_t i = number.size(); i > 0; --i) text += digit(number[i - 1]);
   return text;
 }
 
