@@ -15,8 +15,7 @@
 
 #include "kernels.h"
 
-// --- Comparison
-// ---------------------------------------------------------------------------------------------------------------
+// --- Comparison ----------------------------------------------------------------------------------------------------
 
 // The bits of a number; all NaNs count as one, since the instruction sets do not agree on a NaN's sign and payload.
 inline uint64_t bits_of(float x) { return std::isnan(x) ? 0x7fc00000u : std::bit_cast<uint32_t>(x); }
@@ -40,8 +39,7 @@ testing::AssertionResult same_bits(const char* got_name, const char* want_name, 
 #define EXPECT_SAME_BITS(got, want) EXPECT_PRED_FORMAT2(same_bits, got, want)
 #define ASSERT_SAME_BITS(got, want) ASSERT_PRED_FORMAT2(same_bits, got, want)
 
-// --- Inputs
-// -------------------------------------------------------------------------------------------------------------------
+// --- Inputs --------------------------------------------------------------------------------------------------------
 
 template <class T = float>
 std::vector<T> noise(size_t n, unsigned seed, double size = 1) {
@@ -65,8 +63,7 @@ inline std::vector<float> awkward(size_t n, unsigned seed) {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// --- Outputs
-// ------------------------------------------------------------------------------------------------------------------
+// --- Outputs -------------------------------------------------------------------------------------------------------
 
 // A buffer whose edges are watched: a kernel that writes beside its output is caught when the buffer goes.
 template <class T>
@@ -94,8 +91,7 @@ class Guarded {
   std::vector<T> all_;
 };
 
-// --- Segments
-// -----------------------------------------------------------------------------------------------------------------
+// --- Segments ------------------------------------------------------------------------------------------------------
 
 // A batch's rows packed end to end. Their key/value rows lie about with gaps: the own rows before the prefix, or behind
 // it, or (every third, like a cache) right behind it.
@@ -119,8 +115,7 @@ struct Layout {
   int count() const { return int(segments.size()); }
 };
 
-// --- Every table, with 1, 2 and 3 threads
-// -------------------------------------------------------------------------------------
+// --- Every table, with 1, 2 and 3 threads --------------------------------------------------------------------------
 
 inline std::vector<const Kernels*> every_table() {
   const Kernels* tables[16];
@@ -140,8 +135,7 @@ void with_every_table(F f) {
   set_threads(0);
 }
 
-// --- Gradients
-// ----------------------------------------------------------------------------------------------------------------
+// --- Gradients -----------------------------------------------------------------------------------------------------
 
 // The number that the checks of one operation differentiate: Σ weight · y.
 inline double weighted(const std::vector<double>& weight, const std::vector<double>& y) {

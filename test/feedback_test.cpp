@@ -1,4 +1,6 @@
-// The latent feedback's operations, carry and gate: every table against the definition, bit for bit.
+// The latent feedback's operations, carry, concat and gate: every table against the definition, bit for bit.
+#include <algorithm>
+
 #include "bits.h"
 #include "reference.h"
 
@@ -42,6 +44,27 @@ TEST(Carry, JitterIsUniformWithinDelta) {
   }
   EXPECT_NEAR(sum / 10000, 0, 5e-4);
   EXPECT_NEAR(square / 10000, 0.02 * 0.02 / 3, 1e-5);
+}
+
+TEST(Concat, PairsATokensRowWithItsState) {
+  for (int width : {1, 2, 15, 16, 17, 33, 100})
+    for (int rows : {1, 5, 13, 200}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows of " << width);
+      size_t n = size_t(rows) * width;
+      auto e = awkward(n + 4 * width, 1), h = awkward(n, 2), dpair = awkward(2 * n, 3), de_start = awkward(e.size(), 4);
+      auto index = different_rows(rows, rows + 4, 5);
+      std::vector<float> pair(2 * n), de = de_start, dh(n);
+      reference::concat_forward(pair.data(), e.data(), index.data(), h.data(), rows, width);
+      reference::concat_backward(de.data(), index.data(), dh.data(), dpair.data(), rows, width);
+      with_every_table([&](const Kernels& kernels) {
+        Guarded<float> got_pair(2 * n, 7.0f), got_de(de_start), got_dh(n, 7.0f);
+        kernels.concat_forward(got_pair.data(), e.data(), index.data(), h.data(), rows, width);
+        kernels.concat_backward(got_de.data(), index.data(), got_dh.data(), dpair.data(), rows, width);
+        EXPECT_SAME_BITS(got_pair, pair);
+        EXPECT_SAME_BITS(got_de, de);
+        EXPECT_SAME_BITS(got_dh, dh);
+      });
+    }
 }
 
 void compare_gate(int rows, int width, const std::vector<float>& a, const std::vector<float>& z, const int* index,

@@ -23,8 +23,7 @@
 
 namespace reference {
 
-// --- Numbers
-// ----------------------------------------------------------------------------------------------------------------
+// --- Numbers -------------------------------------------------------------------------------------------------------
 
 template <class T>
 using Same = std::type_identity_t<T>;  // a scalar argument that follows the arrays' type
@@ -86,8 +85,7 @@ T chain_dot(const T* a, const T* b, int n) {
   return acc;
 }
 
-// --- Matrix products
-// ----------------------------------------------------------------------------------------------------------
+// --- Matrix products -----------------------------------------------------------------------------------------------
 
 template <class T>
 void matmul_forward(T* y, const T* x, const T* w, int rows, int in, int out) {
@@ -115,8 +113,7 @@ void matmul_backward_weight(T* dw, const T* dy, const T* x, int rows, int in, in
       }
 }
 
-// --- Rows and elements
-// --------------------------------------------------------------------------------------------------------
+// --- Rows and elements ---------------------------------------------------------------------------------------------
 
 template <class T>
 void gather_rows(T* out, const T* in, const int* source, int rows, int width) {
@@ -165,8 +162,7 @@ void residual_forward(T* y, const T* x, const T* branch, Same<T> alpha, int64_t 
   for (int64_t i = 0; i < n; ++i) y[i] = std::fma(alpha, branch[i], x[i]);
 }
 
-// --- Root-mean-square norm
-// ----------------------------------------------------------------------------------------------------
+// --- Root-mean-square norm -----------------------------------------------------------------------------------------
 
 template <class T>
 void rmsnorm_forward(T* y, T* rrms, const T* x, const T* gain, int rows, int width, Same<T> eps) {
@@ -187,8 +183,7 @@ void rmsnorm_backward(T* dx, T* dgain, const T* dy, const T* x, const T* gain, c
   }
 }
 
-// --- QK-norm and rotary embedding
-// ---------------------------------------------------------------------------------------------
+// --- QK-norm and rotary embedding ----------------------------------------------------------------------------------
 
 template <class T>
 void rotate(T* out, const T* n, const T* angle, int head_dim) {
@@ -256,8 +251,7 @@ void qk_norm_rope_backward(T* dqkv, T* dq_gain, T* dk_gain, const T* dq, const T
     }
 }
 
-// --- Attention
-// ----------------------------------------------------------------------------------------------------------------
+// --- Attention -----------------------------------------------------------------------------------------------------
 
 inline int first_visible(int position, int window) {
   return window > 0 && position - window + 1 > 0 ? position - window + 1 : 0;
@@ -337,8 +331,7 @@ void head_gate_backward(T* dx, T* dz, const T* dy, const T* x, const T* z, int r
   }
 }
 
-// --- SwiGLU
-// -------------------------------------------------------------------------------------------------------------------
+// --- SwiGLU --------------------------------------------------------------------------------------------------------
 
 template <class T>
 void swiglu_forward(T* y, const T* gate_up, int rows, int ffn) {
@@ -360,8 +353,7 @@ void swiglu_backward(T* dgate_up, const T* dy, const T* gate_up, int rows, int f
     }
 }
 
-// --- Latent feedback
-// ----------------------------------------------------------------------------------------------------------
+// --- Latent feedback -----------------------------------------------------------------------------------------------
 
 template <class T>
 void carry_forward(T* out, const T* h, const int* source, const uint64_t* noise_key, Same<T> delta, int rows,
@@ -370,6 +362,25 @@ void carry_forward(T* out, const T* h, const int* source, const uint64_t* noise_
     for (int i = 0; i < width; ++i) {
       T state = h[size_t(source[r]) * width + i];
       out[size_t(r) * width + i] = delta > 0 ? std::fma(delta, T(random_symmetric(noise_key[r], i)), state) : state;
+    }
+}
+
+template <class T>
+void concat_forward(T* pair, const T* e, const int* index, const T* h, int rows, int width) {
+  for (int r = 0; r < rows; ++r)
+    for (int i = 0; i < width; ++i) {
+      pair[size_t(r) * 2 * width + i] = e[size_t(index[r]) * width + i];
+      pair[size_t(r) * 2 * width + width + i] = h[size_t(r) * width + i];
+    }
+}
+
+template <class T>
+void concat_backward(T* de, const int* index, T* dh, const T* dpair, int rows, int width) {
+  for (int r = 0; r < rows; ++r)
+    for (int i = 0; i < width; ++i) {
+      T& sum = de[size_t(index[r]) * width + i];
+      sum = sum + dpair[size_t(r) * 2 * width + i];
+      dh[size_t(r) * width + i] = dpair[size_t(r) * 2 * width + width + i];
     }
 }
 
@@ -390,8 +401,7 @@ void gate_backward(T* da, T* dz, const T* df, const T* a, const T* s, const int*
     }
 }
 
-// --- Loss
-// ---------------------------------------------------------------------------------------------------------------------
+// --- Loss ----------------------------------------------------------------------------------------------------------
 
 template <class T>
 void cross_entropy(double* loss, double* z_squared, int* best, T* logits, const int* target, const T* weight,
@@ -418,8 +428,7 @@ void cross_entropy(double* loss, double* z_squared, int* best, T* logits, const 
   }
 }
 
-// --- Optimizer
-// ----------------------------------------------------------------------------------------------------------------
+// --- Optimizer -----------------------------------------------------------------------------------------------------
 
 template <class T>
 double sum_squares(const T* x, int64_t n) {
@@ -460,8 +469,7 @@ void row_normalize(T* x, T* v, Same<T> beta2, Same<T> eps, int rows, int width) 
   }
 }
 
-// --- The whole model
-// ----------------------------------------------------------------------------------------------------------
+// --- The whole model -----------------------------------------------------------------------------------------------
 
 template <class T>
 using Tensors = std::map<std::string, std::vector<T>>;  // by the names of docs/model.md
@@ -471,8 +479,8 @@ struct Batch {
   std::vector<int> tokens, targets;  // one a row; a negative target is none
   std::vector<int> lengths;          // rows of each segment
   int passes = 1;                    // K
-  std::vector<std::vector<int>>
-      prefix;             // [k − 2][segment]: pass k's first p rows of the segment are plain, 1 ≤ p ≤ rows
+  // [k − 2][segment]: the segment's first p rows are plain in pass k, 1 ≤ p ≤ rows.
+  std::vector<std::vector<int>> prefix;
   int first_segment = 0;  // the number of its first segment within the step (a key of the jitter)
 
   int rows() const { return int(tokens.size()); }
@@ -795,11 +803,7 @@ class Run {
       add(pass.mixed.data(), take_rows(normed_, tokens).data(), int64_t(n) * D);
     } else {
       pass.concat.resize(size_t(n) * 2 * D), pass.gate.resize(pass.value.size());
-      for (int r = 0; r < n; ++r)
-        for (int i = 0; i < D; ++i) {
-          pass.concat[size_t(r) * 2 * D + i] = normed_[size_t(tokens[r]) * D + i];
-          pass.concat[size_t(r) * 2 * D + D + i] = pass.carried[size_t(r) * D + i];
-        }
+      concat_forward(pass.concat.data(), normed_.data(), tokens.data(), pass.carried.data(), n, D);
       affine(pass.value, pass.concat, "latent_feedback.concat_value", n);
       affine(pass.gate, pass.concat, "latent_feedback.concat_gate", n);
       sigmoid(pass.gate.data(), pass.gate.data(), int64_t(n) * D);
@@ -1025,16 +1029,11 @@ class Run {
 
   Vector concat_backward(const PassTrace<T>& pass, const Vector& df) {
     int n = pass.fused_rows();
-    Vector da(df.size()), db(df.size()), dc(pass.concat.size()), dtoken(df.size()), dh(df.size());
+    Vector da(df.size()), db(df.size()), dc(pass.concat.size()), dh(df.size());
     gate_backward(da.data(), db.data(), df.data(), pass.value.data(), pass.gate.data(), nullptr, n, D);
     affine_backward(dc, da, pass.concat, "latent_feedback.concat_value", n, false);
     affine_backward(dc, db, pass.concat, "latent_feedback.concat_gate", n, true);
-    for (int r = 0; r < n; ++r)
-      for (int i = 0; i < D; ++i) {
-        dtoken[size_t(r) * D + i] = dc[size_t(r) * 2 * D + i];
-        dh[size_t(r) * D + i] = dc[size_t(r) * 2 * D + D + i];
-      }
-    scatter_add_rows(dnormed_.data(), dtoken.data(), pass.fused_token_row().data(), n, D);
+    reference::concat_backward(dnormed_.data(), pass.fused_token_row().data(), dh.data(), dc.data(), n, D);
     return dh;
   }
 

@@ -68,8 +68,7 @@ double relative_error(const std::vector<T>& got, const std::vector<T>& want) {
   return error == 0 ? 0 : std::sqrt(error / size);
 }
 
-// --- Gradients against central differences
-// ------------------------------------------------------------------------------------
+// --- Gradients against central differences -------------------------------------------------------------------------
 
 struct Case {
   std::string name;
@@ -194,8 +193,7 @@ TEST_P(Gradients, MeetCentralDifferences) {
 INSTANTIATE_TEST_SUITE_P(Cases, Gradients, testing::ValuesIn(gradient_cases()),
                          [](const auto& info) { return info.param.name; });
 
-// --- Identities
-// ---------------------------------------------------------------------------------------------------------------
+// --- Identities ----------------------------------------------------------------------------------------------------
 
 TEST(Reference, OnePassIgnoresTheFeedbackParameters) {
   ModelConfig without = small_config();

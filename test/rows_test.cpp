@@ -68,14 +68,26 @@ TEST(Rows, ScaleAddResidualAndSigmoidWorkElementwise) {
   }
 }
 
-TEST(Rows, ScaleAndResidualMayWorkInPlace) {
+TEST(Rows, ZeroIsPositive) {
+  for (int64_t n : kCounts)
+    with_every_table([&](const Kernels& kernels) {
+      Guarded<float> got(awkward(n, 1));
+      kernels.zero(got.data(), n);
+      EXPECT_SAME_BITS(got, std::vector<float>(n));
+    });
+}
+
+TEST(Rows, ScaleSigmoidAndResidualMayWorkInPlace) {
   int n = 133;
   auto x = noise(n, 1), branch = noise(n, 2);
-  std::vector<float> scaled(n), joined(n);
+  std::vector<float> scaled(n), joined(n), squashed(n);
+  reference::sigmoid(squashed.data(), x.data(), n);
   reference::scale(scaled.data(), x.data(), -1.7f, n);
   reference::residual_forward(joined.data(), x.data(), branch.data(), -1.7f, n);
   with_every_table([&](const Kernels& kernels) {
-    Guarded<float> got_scaled(x), got_joined(x);
+    Guarded<float> got_scaled(x), got_joined(x), got_squashed(x);
+    kernels.sigmoid(got_squashed.data(), got_squashed.data(), n);
+    EXPECT_SAME_BITS(got_squashed, squashed);
     kernels.scale(got_scaled.data(), got_scaled.data(), -1.7f, n);
     kernels.residual_forward(got_joined.data(), got_joined.data(), branch.data(), -1.7f, n);
     EXPECT_SAME_BITS(got_scaled, scaled);
