@@ -136,6 +136,13 @@ void Flags::add(const std::string& name, std::string* value, const std::string& 
   add_flag(std::move(flag));
 }
 
+void Flags::add_optional(const std::string& name, std::string* value, const std::string& alone,
+                         const std::string& help) {
+  add(name, value, help);
+  flags_.back().kind = "[TEXT]";
+  flags_.back().alone = alone;
+}
+
 void Flags::choice(const std::string& name, std::string* value, const std::vector<std::string>& words,
                    const std::string& help) {
   Flag flag = named(name, join(words, "|"), help);
@@ -209,7 +216,8 @@ void Flags::parse(int argc, char** argv) {
 Flags::Setting Flags::setting_at(const std::vector<std::string>& words, size_t* at) {
   const std::string& word = words[*at];
   bool two_dashes = word.compare(0, 2, "--") == 0 && word.size() > 2;
-  if (!two_dashes && word.size() > 1 && word[0] == '-') fail("%s", unknown(word.substr(1), "--").c_str());
+  if (!two_dashes && word.size() > 1 && word[0] == '-' && word != "--")
+    fail("%s", unknown(word.substr(1), "--").c_str());
   if (!two_dashes) fail("stray word `%s`; a value follows its flag, as in --name value", word.c_str());
   size_t equals = word.find('=');
   bool has_value = equals != std::string::npos;
@@ -228,6 +236,8 @@ Flags::Setting Flags::setting_at(const std::vector<std::string>& words, size_t* 
   std::string next = *at + 1 < words.size() ? words[*at + 1] : "--";
   bool is_bool = flag && flag->is_bool;
   if (is_bool && next != "true" && next != "false") return {flag, "true", where};
+  bool alone = *at + 1 == words.size() || next.compare(0, 2, "--") == 0;
+  if (alone && flag && !flag->alone.empty()) return {flag, flag->alone, where};
   if (*at + 1 == words.size()) fail("%s needs a value", where.c_str());
   if (next.compare(0, 2, "--") == 0)
     fail("%s needs a value (if `%s` is meant, write %s=%s)", where.c_str(), next.c_str(), where.c_str(), next.c_str());

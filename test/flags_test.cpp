@@ -1,0 +1,301 @@
+// Flags: every accepted form, every mistake's line, and the help.
+#include "flags.h"
+
+#include <unistd.h>
+
+#include "scratch.h"
+
+namespace {
+
+struct Options {
+  int width = 64;
+  int64_t steps = 1000;
+  float learning_rate = 3e-4f;
+  bool shuffle = true, head_gate = false;
+  std::string out = "out", fusion = "gate";
+  Flags flags{"train", "Trains a full-bandwidth transformer."};
+
+  Options() {
+    flags.section("Model");
+    flags.add("width", &width, "model width D", 1, 65536);
+    flags.choice("fusion", &fusion, {"none", "gate", "concat", "add"}, "how the carried state enters");
+    flags.add("head-gate", &head_gate, "a gate on each head's output");
+    flags.section("Training");
+    flags.add("steps", &steps, "optimizer steps", 0);
+    flags.add("learning-rate", &learning_rate, "peak learning rate", 0, 10);
+    flags.add("shuffle", &shuffle, "shuffle the documents");
+    flags.add("out", &out, "folder for checkpoints and logs");
+  }
+
+  void parse(std::vector<std::string> words) {
+    words.insert(words.begin(), "train");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    flags.parse(int(argv.size()), argv.data());
+  }
+};
+
+std::string refusal(const std::vector<std::string>& words) {
+  return message_of([&] { Options().parse(words); });
+}
+
+std::string config_refusal(const std::string& lines) {  // without the file's path
+  Scratch folder;
+  put(folder / "run.conf", lines);
+  std::string message = refusal({"--config", folder / "run.conf"});
+  size_t at = message.find("run.conf");
+  return at == std::string::npos ? message : message.substr(at);
+}
+
+TEST(Flags, BothFormsOfAValueAreTaken) {
+  Options o;
+  o.parse({"--width", "128", "--steps=5", "--learning-rate", "1e-3", "--out=a=b", "--fusion", "add"});
+  EXPECT_EQ(o.width, 128);
+  EXPECT_EQ(o.steps, 5);
+  EXPECT_EQ(o.learning_rate, 1e-3f);
+  EXPECT_EQ(o.out, "a=b");
+  EXPECT_EQ(o.fusion, "add");
+  EXPECT_TRUE(o.flags.given("width") && o.flags.given("learning_rate"));
+  EXPECT_FALSE(o.flags.given("shuffle"));
+}
+
+TEST(Flags, WithoutWordsDefaultsStay) {
+  Options o;
+  o.parse({});
+  EXPECT_EQ(o.width, 64);
+  o.flags.parse(0, nullptr);
+  EXPECT_EQ(o.out, "out");
+}
+
+TEST(Flags, NamesMayHaveDashesOrUnderscores) {
+  Options o;
+  o.parse({"--learning_rate", "0.5", "--head_gate"});
+  EXPECT_EQ(o.learning_rate, 0.5f);
+  EXPECT_TRUE(o.head_gate);
+}
+
+TEST(Flags, BooleansStandAloneNegatedOrWithAWord) {
+  for (std::vector<std::string> on :
+       {std::vector<std::string>{"--head-gate"}, {"--head-gate=true"}, {"--head-gate", "true"}, {"--head-gate=1"}}) {
+    Options o;
+    o.parse(on);
+    EXPECT_TRUE(o.head_gate);
+  }
+  for (std::vector<std::string> off :
+       {std::vector<std::string>{"--no-shuffle"}, {"--shuffle=false"}, {"--shuffle", "false"}, {"--no_shuffle"}}) {
+    Options o;
+    o.parse(off);
+    EXPECT_FALSE(o.shuffle);
+  }
+  EXPECT_EQ(refusal({"--shuffle=maybe"}), "--shuffle: `maybe` is neither true nor false");
+  EXPECT_EQ(refusal({"--no-shuffle=true"}), "--no-shuffle takes no value");
+  EXPECT_EQ(refusal({"--no-width"}), "--no-width: --width has a value and cannot be turned off");
+}
+
+TEST(Flags, AValueMayBeginWithADash) {
+  int n = 0;
+  float x = 0;
+  std::string s;
+  Flags flags("p", "");
+  flags.add("n", &n, "");
+  flags.add("x", &x, "");
+  flags.add("s", &s, "");
+  std::string words[] = {"p", "--n", "-3", "--x", "-.5e-1", "--s", "- a list"};
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  flags.parse(int(argv.size()), argv.data());
+  EXPECT_EQ(n, -3);
+  EXPECT_EQ(x, -0.05f);
+  EXPECT_EQ(s, "- a list");
+}
+
+TEST(Flags, AValueMayBeEmpty) {
+  Options o;
+  o.parse({"--out="});
+  EXPECT_EQ(o.out, "");
+  Options p;
+  p.parse({"--out", ""});
+  EXPECT_EQ(p.out, "");
+  EXPECT_EQ(refusal({"--width="}), "--width: `` is not a whole number, written in digits");
+}
+
+TEST(Flags, AnUnknownFlagIsToldTheNearestKnownOne) {
+  EXPECT_EQ(refusal({"--widht", "3"}), "unknown flag --widht; did you mean --width?");
+  EXPECT_EQ(refusal({"--learning_rat=3"}), "unknown flag --learning_rat; did you mean --learning-rate?");
+  EXPECT_EQ(refusal({"--no-shufle"}), "unknown flag --no-shufle; did you mean --no-shuffle?");
+  EXPECT_EQ(refusal({"-width", "3"}), "unknown flag --width; did you mean --width?");
+  EXPECT_EQ(refusal({"--zebra"}), "unknown flag --zebra; --help lists the flags");
+  EXPECT_EQ(refusal({"--confg", "x"}), "unknown flag --confg; did you mean --config?");
+  EXPECT_TRUE(has(refusal({"--=3"}), "unknown flag"));
+}
+
+TEST(Flags, AStrayWordIsNamed) {
+  EXPECT_TRUE(has(refusal({"--width", "3", "more"}), "stray word `more`"));
+  EXPECT_TRUE(has(refusal({"--shuffle", "yes"}), "stray word `yes`"));
+  EXPECT_TRUE(has(refusal({""}), "stray word ``"));
+  EXPECT_TRUE(has(refusal({"--"}), "stray word `--`"));
+  EXPECT_TRUE(has(refusal({"-"}), "stray word `-`"));
+}
+
+TEST(Flags, AMissingValueIsNamed) {
+  EXPECT_EQ(refusal({"--width"}), "--width needs a value");
+  EXPECT_EQ(refusal({"--out", "--width", "3"}), "--out needs a value (if `--width` is meant, write --out=--width)");
+  EXPECT_EQ(refusal({"--config"}), "--config needs a value");
+}
+
+TEST(Flags, AFlagGivenTwiceIsAMistake) {
+  EXPECT_EQ(refusal({"--width", "3", "--width=4"}), "--width is given twice");
+  EXPECT_EQ(refusal({"--head-gate", "--no-head_gate"}), "--no-head_gate is given twice");
+  EXPECT_EQ(refusal({"--config=a", "--config=b"}), "--config is given twice");
+}
+
+TEST(Flags, WholeNumbersAreWrittenInDigitsAndWithinTheirRange) {
+  for (const char* bad : {"", "x", "1e6", "1.0", "3x", " 3", "3 ", "0x10", "--3", "+-3", "+"})
+    EXPECT_TRUE(has(refusal({"--width=" + std::string(bad)}), "is not a whole number")) << bad;
+  EXPECT_EQ(refusal({"--width", "0"}), "--width: 0 is too small; it should be at least 1");
+  EXPECT_EQ(refusal({"--width", "65537"}), "--width: 65537 is too large; it should be at most 65536");
+  EXPECT_EQ(refusal({"--width", "99999999999999999999"}),
+            "--width: 99999999999999999999 is too large; it should be at most 65536");
+  EXPECT_EQ(refusal({"--steps", "-99999999999999999999"}),
+            "--steps: -99999999999999999999 is too small; it should be at least 0");
+  EXPECT_EQ(refusal({"--steps", "9223372036854775808"}),
+            "--steps: 9223372036854775808 is too large; it should be at most 9223372036854775807");
+  Options o;
+  o.parse({"--steps", "9223372036854775807", "--width=+7"});
+  EXPECT_EQ(o.steps, INT64_MAX);
+  EXPECT_EQ(o.width, 7);
+}
+
+TEST(Flags, NumbersAreFiniteAndWithinTheirRange) {
+  for (const char* bad : {"", "x", "1e", "nan", "inf", "-inf", "1,5", "0.1f", "1 2"})
+    EXPECT_TRUE(has(refusal({"--learning-rate=" + std::string(bad)}), "is not a finite number")) << bad;
+  EXPECT_EQ(refusal({"--learning-rate", "-1"}), "--learning-rate: -1 is too small; it should be at least 0");
+  EXPECT_EQ(refusal({"--learning-rate", "1e2"}), "--learning-rate: 1e2 is too large; it should be at most 10");
+  EXPECT_EQ(refusal({"--learning-rate", "1e999"}), "--learning-rate: 1e999 is out of a float's range");
+}
+
+TEST(Flags, AChoiceListsItsWords) {
+  EXPECT_EQ(refusal({"--fusion", "sum"}), "--fusion: `sum` is not one of none, gate, concat, add");
+}
+
+TEST(Flags, AConfigurationFileIsReadAndTheCommandLineWins) {
+  Scratch folder;
+  put(folder / "run.conf",
+      "\xEF\xBB\xBF# a run\r\nwidth = 256  # wide\r\n\n  learning_rate=1e-2\nshuffle = no\nout = \"a # \\\"b\\\" \\\\ "
+      "\\n\" # c\n"
+      "fusion='concat'\nsteps = 7");
+  Options o;
+  o.parse({"--steps", "9", "--config", folder / "run.conf"});
+  EXPECT_EQ(o.width, 256);
+  EXPECT_EQ(o.learning_rate, 1e-2f);
+  EXPECT_FALSE(o.shuffle);
+  EXPECT_EQ(o.out, "a # \"b\" \\ \n");
+  EXPECT_EQ(o.fusion, "concat");
+  EXPECT_EQ(o.steps, 9);
+  EXPECT_TRUE(o.flags.given("width"));
+  EXPECT_FALSE(o.flags.given("head-gate"));
+}
+
+TEST(Flags, AValueInAFileMayHoldAHashOrBeEmpty) {
+  Scratch folder;
+  put(folder / "run.conf", "out = a#b # comment\n");
+  Options o;
+  o.parse({"--config=" + (folder / "run.conf")});
+  EXPECT_EQ(o.out, "a#b");
+  put(folder / "run.conf", "out = # nothing\n");
+  Options p;
+  p.parse({"--config=" + (folder / "run.conf")});
+  EXPECT_EQ(p.out, "");
+}
+
+TEST(Flags, AMistakeInAFileIsNamedByItsLine) {
+  EXPECT_EQ(config_refusal("# x\nwidht = 3\n"), "run.conf:2: unknown flag widht; did you mean width?");
+  EXPECT_EQ(config_refusal("width = x"), "run.conf:1: width: `x` is not a whole number, written in digits");
+  EXPECT_EQ(config_refusal("\n\nwidth 3"), "run.conf:3: expected `name = value`");
+  EXPECT_EQ(config_refusal("= 3"), "run.conf:1: expected `name = value`");
+  EXPECT_EQ(config_refusal("width = 3\nwidth = 4"), "run.conf:2: width is given twice");
+  EXPECT_EQ(config_refusal("out = \"abc"), "run.conf:1: the closing \" is missing");
+  EXPECT_EQ(config_refusal("out = 'abc' d"), "run.conf:1: `d` follows the closing '");
+  EXPECT_TRUE(has(config_refusal("out = \"a\\q\""), "run.conf:1: expected \\\\"));
+  EXPECT_TRUE(has(config_refusal("out = \"a\\"), "run.conf:1: expected \\\\"));
+  EXPECT_EQ(config_refusal("config = a"), "run.conf:1: a file cannot name another --config");
+  EXPECT_EQ(config_refusal("fusion = x"), "run.conf:1: fusion: `x` is not one of none, gate, concat, add");
+  EXPECT_TRUE(has(config_refusal(std::string("\0\x01\xFF", 3)), "run.conf:1: expected"));
+}
+
+TEST(Flags, AConfigurationFileThatCannotBeReadIsNamed) {
+  EXPECT_EQ(refusal({"--config", "/no/such"}), "cannot read /no/such: No such file or directory");
+  EXPECT_TRUE(has(refusal({"--config", "/tmp"}), "it is a folder"));
+  EXPECT_TRUE(has(refusal({"--config", ""}), "the path is empty"));
+}
+
+TEST(Flags, ValuesGoOutAsTextAndComeBackTheSame) {
+  Options a, b;
+  a.parse({"--width", "7", "--learning-rate", "0.0123", "--no-shuffle", "--out", "x y"});
+  std::vector<std::pair<std::string, std::string>> values = a.flags.values();
+  EXPECT_EQ(values[0], (std::pair<std::string, std::string>{"width", "7"}));
+  EXPECT_EQ(values[4], (std::pair<std::string, std::string>{"learning-rate", "0.0123"}));
+  for (auto& [name, value] : values) b.flags.set(name, value, "state.json");
+  EXPECT_EQ(b.flags.values(), values);
+  EXPECT_EQ(b.learning_rate, a.learning_rate);
+  EXPECT_FALSE(b.flags.given("width"));
+}
+
+TEST(Flags, SettingNamesWhereTheMistakeIs) {
+  Options o;
+  EXPECT_EQ(message_of([&] { o.flags.set("widht", "3", "state.json"); }),
+            "state.json: unknown flag widht; did you mean width?");
+  EXPECT_TRUE(has(message_of([&] { o.flags.set("width", "x", "state.json"); }), "state.json: width: `x`"));
+}
+
+TEST(Flags, HelpShowsSectionsAndDefaultsWithinAHundredColumns) {
+  Options o;
+  bool other = false;
+  o.flags.add("a-name-that-is-very-long-indeed", &other, std::string(40, 'x') + " " + std::string(40, 'y') + " é z");
+  o.flags.epilogue("Examples: …");
+  o.width = 3;  // the default is what it was when the flag was added
+  std::string help = o.flags.help();
+  EXPECT_EQ(help.find("Usage: train "), 0u);
+  EXPECT_TRUE(has(help, "\nModel\n  --width N                 model width D [64]\n"));
+  EXPECT_TRUE(has(help, "\n\nTraining\n"));
+  EXPECT_TRUE(
+      has(help, "--fusion none|gate|concat|add\n" + std::string(28, ' ') + "how the carried state enters [gate]\n"));
+  EXPECT_TRUE(has(help, "  --[no-]shuffle            shuffle the documents [true]\n"));
+  EXPECT_TRUE(has(help, "peak learning rate [3e-4]"));
+  EXPECT_TRUE(has(help, "--config FILE") && has(help, "--help"));
+  EXPECT_TRUE(has(help, "\n\nExamples: …\n"));
+  for (size_t start = 0, end; start < help.size(); start = end + 1) {
+    end = help.find('\n', start);
+    EXPECT_LE(end - start, 101u) << help.substr(start, end - start);
+  }
+}
+
+TEST(FlagsDeathTest, HelpIsPrintedAndEndsWell) {
+  auto parse = [](const std::vector<std::string>& words) {
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // where the test looks
+    Options().parse(words);
+  };
+  EXPECT_EXIT(parse({"--width", "x", "--help"}), testing::ExitedWithCode(0), "^Usage: train");
+  EXPECT_EXIT(parse({"-h"}), testing::ExitedWithCode(0), "--width N");
+}
+
+TEST(FlagsDeathTest, TwoFlagsOfOneNameAreOurMistake) {
+  Options o;
+  EXPECT_DEATH(o.flags.add("head_gate", &o.shuffle, ""), "head_gate is there twice");
+  EXPECT_DEATH(o.flags.add("help", &o.shuffle, ""), "help is there twice");
+}
+
+TEST(NearestWord, CountsInsertionsDeletionsReplacementsAndSwaps) {
+  std::vector<std::string> words = {"width", "layers", "heads"};
+  EXPECT_EQ(nearest_word("widht", words), "width");
+  EXPECT_EQ(nearest_word("wdth", words), "width");
+  EXPECT_EQ(nearest_word("widthh", words), "width");
+  EXPECT_EQ(nearest_word("leyers", words), "layers");
+  EXPECT_EQ(nearest_word("head", words), "heads");
+  EXPECT_EQ(nearest_word("tokens", words), "");
+  EXPECT_EQ(nearest_word("", words), "");
+  EXPECT_EQ(nearest_word(std::string(100000, 'w'), words), "");
+  EXPECT_EQ(nearest_word("width", {}), "");
+}
+
+}  // namespace

@@ -1,0 +1,314 @@
+// Logs: the forms of numbers, the bar on a terminal and in a pipe, tables, JSON lines.
+#include "log.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "files.h"
+#include "scratch.h"
+
+namespace {
+
+// A terminal of our own, and what a program wrote on it.
+class Terminal {
+ public:
+  explicit Terminal(unsigned short columns) : master_(posix_openpt(O_RDWR | O_NOCTTY)) {
+    grantpt(master_);
+    unlockpt(master_);
+    out = fopen(ptsname(master_), "w");
+    termios raw;
+    tcgetattr(fileno(out), &raw);
+    raw.c_oflag &= ~tcflag_t(OPOST);  // newlines stay as they are
+    tcsetattr(fileno(out), TCSANOW, &raw);
+    resize(columns);
+    setenv("TERM", "xterm", 1);
+  }
+  ~Terminal() {
+    fclose(out);
+    close(master_);
+  }
+  void resize(unsigned short columns) {
+    winsize size = {24, columns, 0, 0};
+    ioctl(master_, TIOCSWINSZ, &size);
+  }
+  // What came since the last call. The kernel hands it over when it likes, so a mark is written and waited for.
+  std::string seen() {
+    constexpr char kMark = '\x06';
+    fputc(kMark, out);
+    fflush(out);
+    std::string all;
+    char c;
+    while (read(master_, &c, 1) == 1 && c != kMark) all += c;
+    return all;
+  }
+  FILE* out;
+
+ private:
+  int master_;
+};
+
+std::string in_pipe(double plain_seconds, void (*use)(Progress&)) {
+  Scratch folder;
+  FILE* out = fopen((folder / "out").c_str(), "w");
+  {
+    Progress progress(out, plain_seconds);
+    use(progress);
+  }
+  fclose(out);
+  return contents(folder / "out");
+}
+
+TEST(Forms, OfBytes) {
+  EXPECT_EQ(show_bytes(0), "0 B");
+  EXPECT_EQ(show_bytes(1023), "1023 B");
+  EXPECT_EQ(show_bytes(1024), "1.0 KiB");
+  EXPECT_EQ(show_bytes(1.5 * 1048576), "1.5 MiB");
+  EXPECT_EQ(show_bytes(1048575), "1.0 MiB");
+  EXPECT_EQ(show_bytes(3e12), "2.7 TiB");
+  EXPECT_EQ(show_bytes(1e30), "888178419700125.2 PiB");
+}
+
+TEST(Forms, OfCounts) {
+  EXPECT_EQ(show_count(0), "0");
+  EXPECT_EQ(show_count(950), "950");
+  EXPECT_EQ(show_count(1.25), "1.2");
+  EXPECT_EQ(show_count(12345), "12.3 k");
+  EXPECT_EQ(show_count(999999), "1.0 M");
+  EXPECT_EQ(show_count(999.7), "1.0 k");
+  EXPECT_EQ(show_count(4e6), "4.0 M");
+  EXPECT_EQ(show_count(1.5e9), "1.5 G");
+  EXPECT_EQ(show_count(-12345), "-12.3 k");
+}
+
+TEST(Forms, OfDurations) {
+  EXPECT_EQ(show_duration(0), "0.0 s");
+  EXPECT_EQ(show_duration(4.21), "4.2 s");
+  EXPECT_EQ(show_duration(9.99), "10 s");
+  EXPECT_EQ(show_duration(42), "42 s");
+  EXPECT_EQ(show_duration(59.7), "1 min 00 s");
+  EXPECT_EQ(show_duration(185), "3 min 05 s");
+  EXPECT_EQ(show_duration(7620), "2 h 07 min");
+  EXPECT_EQ(show_duration(3599.9), "1 h 00 min");
+  EXPECT_EQ(show_duration(76 * 3600), "3 d 04 h");
+  EXPECT_EQ(show_duration(24 * 3600 - 1), "1 d 00 h");
+  for (double bad : {-1.0, double(NAN), double(INFINITY), 1e300}) EXPECT_EQ(show_duration(bad), "?");
+}
+
+TEST(Forms, ColumnsCountCharactersNotBytes) {
+  EXPECT_EQ(columns_of("abc"), 3u);
+  EXPECT_EQ(columns_of("é…"), 2u);
+  EXPECT_EQ(columns_of("e\xCC\x81"), 1u);  // an accent of its own
+  EXPECT_EQ(columns_of("漢字"), 4u);
+  EXPECT_EQ(columns_of("😀"), 2u);
+  EXPECT_EQ(columns_of("\xFF\xC3"), 2u);  // not UTF-8
+}
+
+TEST(Progress, OnATerminalIsOneLineRedrawn) {
+  Terminal terminal(80);
+  Progress progress(terminal.out);
+  progress.update(0.425, "step 3");
+  EXPECT_EQ(terminal.seen(), "\r[###########>              ]  42 %  step 3\x1b[K");
+  usleep(110000);
+  progress.update(1, "step 4");
+  EXPECT_EQ(terminal.seen(), "\r[##########################] 100 %  step 4\x1b[K");
+  progress.finish();
+  EXPECT_EQ(terminal.seen(), "\n");
+  progress.finish();
+  EXPECT_EQ(terminal.seen(), "");
+}
+
+TEST(Progress, ShowsTheLastStateAtItsEnd) {
+  Terminal terminal(80);
+  Progress progress(terminal.out);
+  progress.update(0, "first");
+  progress.update(1, "last");
+  progress.finish();
+  std::string seen = terminal.seen();
+  EXPECT_TRUE(has(seen, "100 %  last\x1b[K\n")) << seen;
+}
+
+TEST(Progress, IsDrawnAtMostTenTimesASecond) {
+  Terminal terminal(80);
+  Progress progress(terminal.out);
+  double start = seconds_now();
+  for (int i = 0; i < 5000; ++i) progress.update(i / 5000.0, "s");
+  std::string seen = terminal.seen();
+  EXPECT_LE(std::count(seen.begin(), seen.end(), '\r'), 1 + int((seconds_now() - start) / 0.1));
+}
+
+TEST(Progress, IsCutToTheTerminalsWidthAtEachDraw) {
+  Terminal terminal(40);
+  Progress progress(terminal.out);
+  auto drawn = [&](double fraction, const std::string& status) {
+    usleep(110000);
+    progress.update(fraction, status);
+    std::string seen = terminal.seen();
+    EXPECT_EQ(seen.substr(seen.size() - 3), "\x1b[K");
+    return seen.substr(1, seen.size() - 4);
+  };
+  std::string line = drawn(0.5, std::string(100, 'x'));
+  EXPECT_EQ(columns_of(line), 39u) << line;
+  EXPECT_EQ(line.substr(line.size() - 3), "…");
+  terminal.resize(20);
+  EXPECT_EQ(drawn(0.5, "éééééééééééééééééééé"), " 50 %  ééééééééééé…");
+  terminal.resize(2);
+  EXPECT_EQ(columns_of(drawn(0.5, "漢字")), 1u);
+  terminal.resize(1);
+  EXPECT_EQ(drawn(0.5, "x"), "");
+}
+
+TEST(Progress, AStatusCannotMoveTheCursor) {
+  Terminal terminal(80);
+  Progress progress(terminal.out);
+  progress.update(0, "a\nb\x1b[2Jc\td");
+  EXPECT_TRUE(has(terminal.seen(), "a b [2Jc d\x1b[K"));
+}
+
+TEST(Progress, FractionsOutsideTheirRangeAreHarmless) {
+  Terminal terminal(80);
+  for (double fraction : {-1.0, 2.0, double(NAN), double(INFINITY), -double(INFINITY)}) {
+    Progress progress(terminal.out);
+    progress.update(fraction, "");
+    EXPECT_TRUE(has(terminal.seen(), fraction > 1 ? "100 %" : "  0 %"));
+  }
+}
+
+TEST(Progress, PrintsWholeLinesAboveTheBar) {
+  Terminal terminal(80);
+  Progress progress(terminal.out);
+  progress.print("before");
+  EXPECT_EQ(terminal.seen(), "before\n");
+  progress.update(0, "s");
+  terminal.seen();
+  progress.print("one\ntwo\n");
+  EXPECT_EQ(terminal.seen(), "\r\x1b[Kone\ntwo\n\r[>                         ]   0 %  s\x1b[K");
+}
+
+TEST(Progress, AnAbandonedBarEndsItsLine) {
+  Terminal terminal(80);
+  {
+    Progress progress(terminal.out);
+    progress.update(0, "s");
+    terminal.seen();
+  }
+  EXPECT_EQ(terminal.seen(), "\n");
+}
+
+TEST(Progress, InAPipeIsPlainLinesNowAndThenAndAtTheEnd) {
+  EXPECT_EQ(in_pipe(10,
+                    [](Progress& p) {
+                      for (int i = 0; i <= 100; ++i) p.update(i / 100.0, "step " + std::to_string(i));
+                      p.print("a line");
+                      p.finish();
+                      p.finish();
+                    }),
+            "a line\n100 %  step 100\n");
+  EXPECT_EQ(in_pipe(0,
+                    [](Progress& p) {
+                      p.update(0.25, "a");
+                      p.update(0.5, "b");
+                      p.finish();
+                    }),
+            " 25 %  a\n 50 %  b\n");
+  EXPECT_EQ(in_pipe(10, [](Progress& p) { p.finish(); }), "");
+}
+
+TEST(Table, ColumnsArePaddedAndTheHeadRuled) {
+  EXPECT_EQ(show_table({{"task", "loss"}, {"sums", "1.5"}, {"fé", "10.25"}}),
+            "task   loss\n-----------\nsums    1.5\nfé    10.25\n");
+  EXPECT_EQ(show_table({{"a"}, {"b", "c"}, {}}), "a\n----\nb  c\n\n");
+  EXPECT_EQ(show_table({}), "");
+}
+
+TEST(JsonLog, AppendsWholeLines) {
+  Scratch folder;
+  {
+    JsonLog log(folder / "log.jsonl");
+    log.write(Json::object({{"step", 1}, {"text", "a\nb"}}));
+    EXPECT_EQ(contents(folder / "log.jsonl"), "{\"step\": 1, \"text\": \"a\\nb\"}\n");
+  }
+  JsonLog(folder / "log.jsonl").write(Json::object({{"step", 2}}));
+  EXPECT_EQ(contents(folder / "log.jsonl"), "{\"step\": 1, \"text\": \"a\\nb\"}\n{\"step\": 2}\n");
+}
+
+TEST(JsonLog, ATornLastLineSpoilsNoOther) {
+  Scratch folder;
+  put(folder / "log", "{\"step\": 1}\n{\"st");
+  JsonLog(folder / "log").write(Json::object({{"step", 2}}));
+  EXPECT_EQ(contents(folder / "log"), "{\"step\": 1}\n{\"st\n{\"step\": 2}\n");
+}
+
+TEST(JsonLog, AFullDiskIsNamed) {
+  JsonLog log("/dev/full");
+  EXPECT_EQ(message_of([&] { log.write(Json::object()); }), "cannot write /dev/full: No space left on device");
+  Scratch folder;
+  JsonLog cut(folder / "log");
+  cut.write(Json::object({{"step", 1}}));
+  FullDisk disk(20);
+  EXPECT_TRUE(has(message_of([&] {
+                    cut.write(Json::object({{"step", 2}, {"text", std::string(50, 'x')}}));
+                  }),
+                  folder / "log"));
+  EXPECT_EQ(contents(folder / "log").substr(0, 12), "{\"step\": 1}\n");
+}
+
+TEST(JsonLog, APathThatIsNoFileIsNamed) {
+  Scratch folder;
+  EXPECT_TRUE(has(message_of([&] { JsonLog log(folder.path); }), "cannot write " + folder.path));
+  EXPECT_TRUE(has(message_of([&] { JsonLog log(folder / "no/log"); }), "No such file or directory"));
+}
+
+TEST(CutLog, KeepsTheLinesUpToAStep) {
+  Scratch folder;
+  std::string head = "{\"run\": \"a\"}\n{\"step\": 1}\n{\"note\": 0}\n{\"step\": 2, \"x\": [1]}\n";
+  put(folder / "log", head + "{\"step\": 3}\n{\"note\": 1}\n{\"step\": 4}\n{\"ste");
+  cut_log(folder / "log", 2);
+  EXPECT_EQ(contents(folder / "log"), head);
+  cut_log(folder / "log", 0);
+  EXPECT_EQ(contents(folder / "log"), "{\"run\": \"a\"}\n");
+  EXPECT_EQ(list_folder(folder.path).size(), 1u);
+}
+
+TEST(CutLog, DropsATornLastLineOnly) {
+  Scratch folder;
+  put(folder / "log", "{\"step\": 1}\nnot json\n{\"step\": 2}\n{\"step\": 2, \"x");
+  cut_log(folder / "log", 9);
+  EXPECT_EQ(contents(folder / "log"), "{\"step\": 1}\nnot json\n{\"step\": 2}\n");
+  put(folder / "log", "{\"step\": 1}");  // whole but for its newline
+  cut_log(folder / "log", 9);
+  EXPECT_EQ(contents(folder / "log"), "{\"step\": 1}\n");
+  put(folder / "log", std::string("{\"step\": 1}\n\0\0\0\0", 16));  // as after a loss of power
+  cut_log(folder / "log", 9);
+  EXPECT_EQ(contents(folder / "log"), "{\"step\": 1}\n");
+}
+
+TEST(CutLog, DoesNothingWithoutAFile) {
+  Scratch folder;
+  cut_log(folder / "no", 3);
+  EXPECT_TRUE(list_folder(folder.path).empty());
+}
+
+TEST(CutLog, AFullDiskLosesNothing) {
+  Scratch folder;
+  std::string log;
+  for (int i = 0; i < 2000; ++i) log += "{\"step\": " + std::to_string(i) + "}\n";
+  put(folder / "log", log);
+  FullDisk disk(4096);
+  EXPECT_NE(message_of([&] { cut_log(folder / "log", 1500); }), "");
+  EXPECT_EQ(contents(folder / "log"), log);
+  EXPECT_EQ(list_folder(folder.path).size(), 1u);
+}
+
+TEST(Clock, OnlyGoesForward) {
+  double before = seconds_now();
+  usleep(2000);
+  EXPECT_GE(seconds_now() - before, 0.002);
+}
+
+}  // namespace
