@@ -122,6 +122,12 @@ void gather_rows(T* out, const T* in, const int* source, int rows, int width) {
 }
 
 template <class T>
+void scatter_rows(T* out, const T* in, const int* to, int rows, int width) {
+  for (int r = 0; r < rows; ++r)
+    for (int i = 0; i < width; ++i) out[size_t(to[r]) * width + i] = in[size_t(r) * width + i];
+}
+
+template <class T>
 void scatter_add_rows(T* out, const T* in, const int* source, int rows, int width) {
   for (int r = 0; r < rows; ++r)
     for (int i = 0; i < width; ++i) {
@@ -629,7 +635,7 @@ class Run {
     if (K > 1) compute_gates();
     for (int k = 1; k <= K; ++k) forward(trace_[k - 1], k);
     result_.row_loss.assign(K, std::vector<double>(N)), result_.z_squared = result_.row_loss;
-    for (int k = K; k >= first_trained(); --k) readout(k);
+    for (int k = K; k >= 1; --k) readout(k, options_.backward && k >= first_trained());
     for (int k = K; k >= first_trained() && options_.backward; --k) backward(trace_[k - 1], k);
     if (options_.backward) finish_inputs();
     return report();
@@ -759,8 +765,7 @@ class Run {
   }
 
   void put_rows(Vector& out, const Vector& in, const std::vector<int>& rows) {
-    for (size_t r = 0; r < rows.size(); ++r)
-      for (int i = 0; i < D; ++i) out[size_t(rows[r]) * D + i] = in[r * D + i];
+    scatter_rows(out.data(), in.data(), rows.data(), int(rows.size()), D);
   }
   Vector take_rows(const Vector& in, const std::vector<int>& rows) {
     Vector out(rows.size() * D);
@@ -883,17 +888,17 @@ class Run {
   // The weight of a row's loss. With reuse, pass 1's rows stand for all passes in which they are prefix.
   double row_weight(int k, int segment, int t) const {
     int K = batch_.passes;
-    double share = 1.0 / double(targets_);
-    if (options_.gradient == GradientMode::last || K == 1) return share * options_.pass_weight[k - 1];
-    if (k > 1) return share * options_.lambda / (K - 1) * options_.pass_weight[k - 1];
+    double base = 1.0 / double(targets_), share = K > 1 ? options_.lambda / (K - 1) : 0;
+    if (options_.gradient == GradientMode::last) return base * options_.pass_weight[k - 1];
+    if (k > 1) return base * share * options_.pass_weight[k - 1];
     double prefix_passes = 0;
     for (int j = 2; j <= K; ++j)
       if (reuses(j) && t < prefix(j, segment)) prefix_passes += options_.pass_weight[j - 1];
-    return share * (options_.pass_weight[0] + options_.lambda * prefix_passes / (K - 1));
+    return base * (options_.pass_weight[0] + share * prefix_passes);
   }
 
-  // Losses of pass k, and their gradients in dstates_ and E's.
-  void readout(int k) {
+  // Losses of pass k; where it is trained, their gradients in dstates_ and E's.
+  void readout(int k, bool trained) {
     const PassTrace<T>& pass = trace_[k - 1];
     std::vector<int> rows, targets, stored;
     Vector weights;
@@ -912,13 +917,14 @@ class Run {
     std::vector<double> loss(n), z_squared(n);
     matmul_forward(logits.data(), h.data(), readout_weight, n, D, V);
     cross_entropy(loss.data(), z_squared.data(), nullptr, logits.data(), targets.data(),
-                  options_.backward ? weights.data() : nullptr, T(options_.z_loss), n, V);
+                  trained ? weights.data() : nullptr, T(options_.z_loss), n, V);
     for (int r = 0; r < n; ++r) {
       result_.row_loss[k - 1][pass.token_row[rows[r]]] = loss[r];
       result_.z_squared[k - 1][pass.token_row[rows[r]]] = z_squared[r];
-      result_.objective += exact_weights[r] * (loss[r] + double(options_.z_loss) * z_squared[r]);
+      if (k >= first_trained())
+        result_.objective += exact_weights[r] * (loss[r] + double(options_.z_loss) * z_squared[r]);
     }
-    if (!options_.backward) return;
+    if (!trained) return;
     matmul_backward_input(dh.data(), logits.data(), readout_weight, n, D, V, false);
     matmul_backward_weight(gradient("model.embed_tokens.weight"), logits.data(), h.data(), n, D, V);
     put_rows(dstates_, dh, stored);
