@@ -339,7 +339,7 @@ static void write_string(std::string& out, const std::string& s) {
 // indent < 0: all on one line.
 static void write_value(std::string& out, const Json& json, int indent) {
   auto line = [&](int level) {
-    if (indent >= 0) out += "\n" + std::string(2 * level, ' ');
+    if (indent >= 0) (out += '\n').append(size_t(2 * level), ' ');
   };
   int inner = indent >= 0 ? indent + 1 : -1;
   bool first = true;

@@ -111,7 +111,7 @@ TEST(Json, BadStringsAreRefused) {
 TEST(Json, BytesThatAreNotUtf8AreRefused) {
   for (const char* bad : {"\x80", "\xC0\xAF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
                           "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80", "\xFF", "\xE2\x82"})
-    EXPECT_TRUE(has(refusal("\"" + std::string(bad) + "\""), "x.json:1:2: expected UTF-8"));
+    EXPECT_TRUE(has(refusal(text("\"%s\"", bad)), "x.json:1:2: expected UTF-8"));
   EXPECT_TRUE(has(refusal("\xFF"), "expected a value"));
 }
 

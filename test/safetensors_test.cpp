@@ -94,8 +94,8 @@ TEST(Safetensors, TheChecksumIsThatOfTheWholeFile) {
 
 TEST(Safetensors, TensorsThatAreNotAlignedAreCopiedToWhereTheyAre) {
   Scratch folder;
-  std::string header =
-      R"({"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "w": {"dtype": "F32", "shape": [6], "data_offsets": [1, 25]}})";
+  std::string header = R"({"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]},)"
+                       R"( "w": {"dtype": "F32", "shape": [6], "data_offsets": [1, 25]}})";
   for (int pad = 0; pad < 4; ++pad) {
     put(folder / "f",
         file_of(header + std::string(pad, ' '), "x" + std::string(reinterpret_cast<const char*>(kFloats.data()), 24)));
@@ -165,11 +165,10 @@ TEST(Safetensors, AHeaderThatIsNotJsonIsNamedByItsPlace) {
 }
 
 TEST(Safetensors, TwoTensorsOfOneNameAreRefused) {
-  EXPECT_TRUE(has(
-      refusal(
-          R"({"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}})",
-          2),
-      "the member `a` is there twice"));
+  EXPECT_TRUE(has(refusal(R"({"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]},)"
+                          R"( "a": {"dtype": "U8", "shape": [1], "data_offsets": [1, 2]}})",
+                          2),
+                  "the member `a` is there twice"));
 }
 
 TEST(Safetensors, WrongMembersAreNamed) {
