@@ -10,7 +10,7 @@ OPTIMIZE ?= -O3
 CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -fopenmp -Wall -Wextra -Wno-psabi -Iinclude $(EXTRA)
 LDFLAGS := -fopenmp $(EXTRA)
 
-PROGRAMS := train sample eval
+PROGRAMS := train
 ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp))
 TESTS := $(wildcard test/*.cpp)
 

@@ -20,11 +20,11 @@ struct ModelConfig {
   int full_attention_every = 0;  // layer l sees all where (l + 1) % n = 0; 0: none does (if there is a window)
   float rope_theta = 10000;
   float norm_eps = 1e-6f;
-  float residual_scale = 0;      // α; 0 stands for 1 / sqrt(2 L) until resolve()
+  float residual_scale = 0;  // α; 0 stands for 1 / sqrt(2 L) until resolve()
   Fusion fusion = Fusion::gate;
   PlainInput plain_input = PlainInput::normed;
-  bool head_gate = false;        // a sigmoid gate on each head's output
-  bool branch_norm = false;      // a second norm on each branch's output
+  bool head_gate = false;    // a sigmoid gate on each head's output
+  bool branch_norm = false;  // a second norm on each branch's output
 
   int padded_vocab() const { return (vocab + 127) / 128 * 128; }
   int qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
@@ -37,7 +37,8 @@ struct ModelConfig {
   void resolve();
 };
 
-// The named sizes: d12, d24, d36, d48 (the GPT-2 ladder), fbt-1b (the paper's), and small ones. Fails with the list of names.
+// The named sizes: d12, d24, d36, d48 (the GPT-2 ladder), fbt-1b (the paper's), and small ones. Fails with the list of
+// names.
 ModelConfig preset(const std::string& name);
 std::string preset_names();
 

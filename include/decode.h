@@ -2,8 +2,8 @@
 //
 //   STANDARD     every token plain
 //   SOFT         prompt plain; later tokens fused with the previous position's state, the carry
-//   FUSED        prompt plain, then again with fused inputs (once, or prefill_passes times), which rebuilds the whole cache; then as SOFT
-//   SEQUENTIAL   the exact recurrence from the first token
+//   FUSED        prompt plain, then again with fused inputs (once, or prefill_passes times), which rebuilds the whole
+//   cache; then as SOFT SEQUENTIAL   the exact recurrence from the first token
 #pragma once
 #include <string>
 #include <vector>
@@ -17,8 +17,16 @@ DecodeMode decode_mode_named(const std::string&);
 
 struct DecoderLimits {
   int sequences = 1;
-  int rows = 256;          // computed together: longer prompts go in chunks
-  int context = 0;         // positions a sequence may take; 0: the model's
+  int rows = 256;   // computed together; longer prompts go in chunks
+  int context = 0;  // positions a sequence may take; 0: the model's
+};
+
+struct DecoderBuffers {
+  Tape tape;                           // keys and values: sequences × context rows a layer
+  float *e, *embedded, *rrms, *gates;  // a row
+  float *plain_u, *fused_u;            // scratch, rows × D
+  FeedbackTape feedback;
+  float *carry, *logit_rows, *logits;  // a sequence
 };
 
 // Several sequences, each in a slot of its own, with its cache and its carry.
@@ -27,39 +35,31 @@ class Decoder {
   Decoder(const Kernels&, const ModelConfig&, const ModelParams&, DecoderLimits);
   static void plan_memory(Plan&, const ModelConfig&, DecoderLimits);
 
-  // Starts slots 0 … prompts.size() − 1 with these prompts (each at least one token, at most context). Other slots become empty.
+  // Starts slots 0 … prompts.size() − 1 with these prompts, each of 1 … context tokens; other slots become empty.
   void prefill(const std::vector<std::vector<int>>& prompts, DecodeMode, int prefill_passes = 1);
-  // One more token for each of these (distinct) slots.
+  // One more token for each of these (distinct) slots; their positions must be below context().
   void advance(const std::vector<int>& slots, const std::vector<int>& tokens);
   // Logits after the last token of each of these slots: slots × vocab, valid until the next call.
   const float* logits(const std::vector<int>& slots);
 
   int position(int slot) const { return positions_[slot]; }  // tokens taken so far
-  int context() const { return context_; }
-  const float* state(int slot) const { return carry_ + size_t(slot) * config_.width; }  // h of the last token
+  int context() const { return limits_.context; }
+  const float* carry(int slot) const { return b_.carry + size_t(slot) * config_.width; }  // h of the last token
 
  private:
-  struct Buffers {
-    Tape tape;
-    float *e, *embedded, *rrms, *gates;
-    FeedbackTape feedback;
-    float *carry, *logits, *logit_rows;
-    float *previous, *current;   // FUSED's prefill: h of all prompt rows, of two passes
-  };
-  static void cut(Cutter&, Buffers&, const ModelConfig&, DecoderLimits, bool fused_prefill);
-  struct Chunk;
-  void run_chunk(const Chunk&, const float* carried);
-  void prefill_pass(const std::vector<std::vector<int>>& prompts, bool fused);
+  struct Row {
+    int slot, position, token, source;
+  };  // source: the row of the carried state, −1: plain input
+  void run_rows(const Row* rows, int count, const float* carried);
+  void prefill_pass(const std::vector<std::vector<int>>& prompts, const float* previous, float* states);
 
   const Kernels& run_;
   const ModelConfig& config_;
   const ModelParams& params_;
   DecoderLimits limits_;
-  int context_;
   DecodeMode mode_ = DecodeMode::standard;
   Block rope_, memory_;
-  Buffers b_;
-  float* carry_ = nullptr;
+  DecoderBuffers b_;
   Stack stack_;
   Feedback feedback_;
   std::vector<int> positions_;

@@ -29,6 +29,8 @@ class Flags {
            float most = 3e38f);  // finite
   void add(const std::string& name, bool* value, const std::string& help);
   void add(const std::string& name, std::string* value, const std::string& help);
+  // A text that may be left out: --name alone gives `alone`.
+  void add_optional(const std::string& name, std::string* value, const std::string& alone, const std::string& help);
   // One of a few words; `value` must be among them.
   void choice(const std::string& name, std::string* value, const std::vector<std::string>& words,
               const std::string& help);
@@ -46,7 +48,7 @@ class Flags {
 
  private:
   struct Flag {
-    std::string name, section, help, kind, fallback;
+    std::string name, section, help, kind, fallback, alone;
     bool given = false, is_bool = false;
     std::function<std::string()> show;
     std::function<void(const std::string& text, const std::string& where)> read;

@@ -1,5 +1,5 @@
-// Memory is planned, then taken once: a Plan lists what will be taken by kind, is printed and checked against the machine before
-// anything is allocated, and a Block is one such piece.
+// Memory is planned, then taken once: a Plan lists what will be taken by kind, is printed and checked against the
+// machine before anything is allocated, and a Block is one such piece.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,8 @@ struct Plan {
   double total() const;
 };
 
-// What this process may still take: the machine's available memory, or its control group's limit where that is less. 0: unknown.
+// What this process may still take: the machine's available memory, or its control group's limit where that is less. 0:
+// unknown.
 double available_memory();
 // Fails where a plan does not fit, saying by how much and which kind is largest.
 void require_memory(const Plan&);

@@ -12,14 +12,14 @@ enum class OptimizerKind { adamw, normuon };
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;
-  float lr = 0;                 // 0: adamw 2e-3, normuon 1e-2 (there Adam's tensors take lr / 20, the paper's 5e-4)
-  float weight_decay = -1;      // below 0: adamw 0.1, normuon 0.01; on matrices other than the embedding
-  float clip = 1;               // largest gradient norm; 0: none
-  int warmup = 200;             // steps of linear warm-up
-  float cooldown = 0.25f;       // the last part of the run, in which lr falls linearly to zero
-  float z_loss = 1e-5f;         // during the cooldown
+  float lr = 0;             // 0: adamw 2e-3, normuon 1e-2 (there Adam's tensors take lr / 20, the paper's 5e-4)
+  float weight_decay = -1;  // below 0: adamw 0.1, normuon 0.01; on matrices other than the embedding
+  float clip = 1;           // largest gradient norm; 0: none
+  int warmup = 200;         // steps of linear warm-up
+  float cooldown = 0.25f;   // the last part of the run, in which lr falls linearly to zero
+  float z_loss = 1e-5f;     // during the cooldown
 
-  void resolve();               // fills in the kind's own defaults
+  void resolve();  // fills in the kind's own defaults
 };
 
 // Warm-up, stable, decay: the share of the peak learning rate at a step, in (0, 1].
@@ -42,7 +42,9 @@ class Optimizer {
   void load(const SafetensorsFile& file, const std::vector<int64_t>& step_counts);
 
  private:
-  bool by_normuon(const Param& p) const { return options_.kind == OptimizerKind::normuon && p.kind == ParamKind::matrix; }
+  bool by_normuon(const Param& p) const {
+    return options_.kind == OptimizerKind::normuon && p.kind == ParamKind::matrix;
+  }
   void adamw(const Param&, size_t index, float* params, const float* grads, float grad_scale, float lr, float decay);
   void normuon(const Param&, float* params, const float* grads, float grad_scale, float lr, float decay);
   void orthogonalize(float* x, int rows, int columns);
@@ -50,6 +52,6 @@ class Optimizer {
   const Kernels& run_;
   const ParamLayout& layout_;
   OptimizerOptions options_;
-  Block m_, v_, scratch_;            // v: of a NorMuon matrix, its first `rows` floats
-  std::vector<int64_t> counts_;      // updates each tensor has had
+  Block m_, v_, scratch_;        // v: of a NorMuon matrix, its first `rows` floats
+  std::vector<int64_t> counts_;  // updates each tensor has had
 };

@@ -1,4 +1,5 @@
-// A model's parameters: one block of floats with named views. Gradients and optimizer moments are blocks of the same layout.
+// A model's parameters: one block of floats with named views. Gradients and optimizer moments are blocks of the same
+// layout.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,21 +11,21 @@
 
 enum class ParamKind { embedding, matrix, gain, bias };
 
-// A tensor as files hold it. In the block q, k, v (and gate, up) lie one after another, so that they are one fused matrix there;
-// the embedding's rows are padded with zeros up to padded_vocab.
+// A tensor as files hold it. In the block q, k, v (and gate, up) lie one after another, so that they are one fused
+// matrix there; the embedding's rows are padded with zeros up to padded_vocab.
 struct Param {
-  std::string name;  // docs/model.md
-  int rows, columns; // of a vector: 1 × columns
+  std::string name;   // docs/model.md
+  int rows, columns;  // of a vector: 1 × columns
   ParamKind kind;
-  bool feedback;     // of the feedback: has no gradient in a one-pass step
-  size_t offset;     // into the block, in floats
+  bool feedback;  // of the feedback: has no gradient in a one-pass step
+  size_t offset;  // into the block, in floats
   size_t size() const { return size_t(rows) * columns; }
   std::vector<int64_t> shape() const;
 };
 
 struct ParamLayout {
   std::vector<Param> params;
-  size_t floats = 0;  // of the block
+  size_t floats = 0;      // of the block
   int64_t count() const;  // parameters, padding not counted
   const Param* find(const std::string& name) const;
 };
@@ -38,9 +39,9 @@ struct LayerParams {
 struct ModelParams {
   float *embedding, *input_norm, *final_norm;
   std::vector<LayerParams> layers;
-  float *value, *gate;                                               // fusion gate: W_U, W_G
+  float *value, *gate;                                                       // fusion gate: W_U, W_G
   float *concat_value, *concat_value_bias, *concat_gate, *concat_gate_bias;  // concat
-  float* add;                                                        // add
+  float* add;                                                                // add
 };
 ModelParams view_params(const ModelConfig&, const ParamLayout&, float* block);
 

@@ -4,7 +4,8 @@
 //   pass k ≥ 2   u_t plain for the first p rows, fused(e_t, h~^{k−1}_{t−1}) after them
 //   loss = NTP(1) + λ/(K−1) Σ_{k≥2} NTP(k)
 //
-// The plain prefix of pass k has pass 1's inputs, so its states, keys and values are pass 1's: pass k runs the suffix alone.
+// The plain prefix of pass k has pass 1's inputs, so its states, keys and values are pass 1's: pass k runs the suffix
+// alone.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +15,11 @@
 #include "feedback.h"
 #include "stack.h"
 
-enum class GradientMode { through, detach, last };  // last: passes before the last run without gradient or loss (the textbook's)
+enum class GradientMode {
+  through,
+  detach,
+  last
+};  // last: passes before the last run without gradient or loss (the textbook's)
 enum class PrefixMixin { uniform, half, off };
 
 struct PassOptions {
@@ -28,16 +33,18 @@ struct PassOptions {
 
 // One pass of one micro-batch.
 struct Pass {
-  int first = 0, rows = 0;         // its rows of the tape
-  std::vector<Segment> segments;   // `row` counts from `first`
-  std::vector<int> token_row;      // of each row: the pass-1 row of the same token
-  std::vector<float> weight;       // of each row in the loss; 0 where it has none
-  // Rows with plain input, and fused rows with their token's row, the tape row of the carried state, and the jitter's key.
+  int first = 0, rows = 0;        // its rows of the tape
+  std::vector<Segment> segments;  // `row` counts from `first`
+  std::vector<int> token_row;     // of each row: the pass-1 row of the same token
+  std::vector<float> weight;      // of each row in the loss; 0 where it has none
+  // Rows with plain input, and fused rows with their token's row, the tape row of the carried state, and the jitter's
+  // key.
   std::vector<int> plain, fused, fused_token, source;
   std::vector<uint64_t> noise_key;
-  int first_fused = 0;             // their first row in the feedback's tape
-  std::vector<int> state_row;      // of each pass-1 row: the tape row that holds this pass's state for its token (pass 1's in a prefix)
-  bool trained = true;             // takes part in the backward pass
+  int first_fused = 0;  // their first row in the feedback's tape
+  std::vector<int>
+      state_row;  // of each pass-1 row: the tape row that holds this pass's state for its token (pass 1's in a prefix)
+  bool trained = true;  // takes part in the backward pass
 };
 
 struct PassPlan {
@@ -49,7 +56,8 @@ struct PassPlan {
 };
 
 // Draws the prefix lengths of every pass k ≥ 2 for segments numbered from `first_segment` within the step.
-std::vector<std::vector<int>> draw_prefixes(const Batch&, int passes, const PassOptions&, int64_t step, int first_segment);
+std::vector<std::vector<int>> draw_prefixes(const Batch&, int passes, const PassOptions&, int64_t step,
+                                            int first_segment);
 // `target_count`: of the whole optimizer step.
 PassPlan plan_passes(const Batch&, int passes, std::vector<std::vector<int>> prefix, const PassOptions&, int64_t step,
                      int first_segment, int64_t target_count);
@@ -68,14 +76,14 @@ struct PassLimits {
 
 // All that a micro-batch's passes write, as views into blocks.
 struct PassBuffers {
-  Tape tape;                                    // rows of all passes
-  float *e, *embedded, *rrms, *gates;           // a token row: E[token], ê, its norm's 1/rms, σ(W_G ê)
-  FeedbackTape feedback;                        // a fused row
-  float* fused_input;                           // scratch, a pass's rows × D
+  Tape tape;                           // rows of all passes
+  float *e, *embedded, *rrms, *gates;  // a token row: E[token], ê, its norm's 1/rms, σ(W_G ê)
+  FeedbackTape feedback;               // a fused row
+  float* fused_input;                  // scratch, a pass's rows × D
   GradientTape gradient;
   FeedbackGradient feedback_gradient;
   float *dh, *de, *dembedded, *dgates_in, *dfused_input;  // dh: a tape row
-  float *logits, *h_chunk, *dh_chunk;           // the classifier's rows of one chunk
+  float *logits, *h_chunk, *dh_chunk;                     // the classifier's rows of one chunk
 };
 
 class PassRunner {
@@ -107,7 +115,8 @@ class PassRunner {
   std::vector<double> row_loss_, row_z_squared_;  // a tape row
 };
 
-// How K is drawn, a function of how far training is: "1", "3", "paper", "two-pass" or "fraction:p1/p2/p3,…" with p in percent.
+// How K is drawn, a function of how far training is: "1", "3", "paper", "two-pass" or "fraction:p1/p2/p3,…" with p in
+// percent.
 class PassSchedule {
  public:
   explicit PassSchedule(const std::string& text);
@@ -117,7 +126,10 @@ class PassSchedule {
   const std::string& text() const { return text_; }
 
  private:
-  struct Stage { double from; std::vector<double> share; };
+  struct Stage {
+    double from;
+    std::vector<double> share;
+  };
   std::string text_;
   std::vector<Stage> stages_;
 };

@@ -1,6 +1,6 @@
-// Random numbers by key: a number is a function of what it is for (seed, purpose, step, row, …) and of a counter, never of
-// what was drawn before. So jitter, sampling, shuffling and initial weights do not depend on threads, batch composition or
-// interruptions, and every device computes the same ones.
+// Random numbers by key: a number is a function of what it is for (seed, purpose, step, row, …) and of a counter, never
+// of what was drawn before. So jitter, sampling, shuffling and initial weights do not depend on threads, batch
+// composition or interruptions, and every device computes the same ones.
 #pragma once
 #include <cstdint>
 
@@ -25,9 +25,13 @@ constexpr uint64_t random_key(uint64_t seed, Purpose purpose, Parts... parts) {
   return random_key(scatter_bits(seed), uint64_t(purpose), uint64_t(parts)...);
 }
 
-constexpr uint64_t random_bits(uint64_t key, uint64_t counter) { return scatter_bits(key + counter * 0xd1342543de82ef95u); }
+constexpr uint64_t random_bits(uint64_t key, uint64_t counter) {
+  return scatter_bits(key + counter * 0xd1342543de82ef95u);
+}
 // Uniform in [0, 1) with 53 bits, and in [−1, 1) with 24 bits (exact in float).
-constexpr double random_uniform(uint64_t key, uint64_t counter) { return double(random_bits(key, counter) >> 11) * 0x1p-53; }
+constexpr double random_uniform(uint64_t key, uint64_t counter) {
+  return double(random_bits(key, counter) >> 11) * 0x1p-53;
+}
 constexpr float random_symmetric(uint64_t key, uint64_t counter) {
   return float(int64_t(random_bits(key, counter) >> 40) - (1 << 23)) * 0x1p-23f;
 }

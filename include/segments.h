@@ -1,5 +1,5 @@
-// One batch is a list of segments: training rows, reused prefixes, packed documents, prompt chunks and decoded tokens are
-// all the same thing to attention, to rotary embedding and to the loss.
+// One batch is a list of segments: training rows, reused prefixes, packed documents, prompt chunks and decoded tokens
+// are all the same thing to attention, to rotary embedding and to the loss.
 #pragma once
 
 // A run of consecutive tokens of one document, computed together. Its rows see the document's earlier positions (the

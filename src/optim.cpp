@@ -84,9 +84,9 @@ void Optimizer::step(float* params, const float* grads, double norm, bool with_f
 
 void Optimizer::adamw(const Param& p, size_t index, float* params, const float* grads, float grad_scale, float lr,
                       float decay) {
-  // β^t by repeated multiplication: the same on every machine, and t grows by one a step.
+  // β^t by repeated multiplication, the same on every machine; past t = 1000 the corrections are 1 in float.
   double power1 = 1, power2 = 1;
-  for (int64_t t = 0; t < std::min<int64_t>(counts_[index], 4000); ++t) power1 *= kBeta1, power2 *= kBeta2;
+  for (int64_t t = 0; t < std::min<int64_t>(counts_[index], 1000); ++t) power1 *= kBeta1, power2 *= kBeta2;
   AdamStep s{lr, kBeta1, kBeta2, kEps, decay, grad_scale, float(1 / (1 - power1)), float(1 / (1 - power2))};
   run_.adamw(params + p.offset, m_.data() + p.offset, v_.data() + p.offset, grads + p.offset, int64_t(p.size()), s);
 }

@@ -193,10 +193,9 @@ void PassRunner::plain_and_fused_input(const ModelParams& params, const PassPlan
   float* fused_u = plain == 0 ? u : b.fused_input;
   feedback_.forward(params, tape, fused_u, b.embedded, b.gates, b.tape.h, fused_rows_of(plan, pass));
   if (plain == 0) return;
-  run_.zero(u, int64_t(pass.rows) * D);
-  run_.scatter_add_rows(u, b.fused_input, pass.fused.data(), fused, D);
+  run_.scatter_rows(u, b.fused_input, pass.fused.data(), fused, D);
   run_.gather_rows(b.fused_input, plain_input(), plain_tokens(pass).data(), plain, D);
-  run_.scatter_add_rows(u, b.fused_input, pass.plain.data(), plain, D);
+  run_.scatter_rows(u, b.fused_input, pass.plain.data(), plain, D);
 }
 
 void PassRunner::forward(const ModelParams& params, const Batch& batch, const PassPlan& plan) {
@@ -240,7 +239,7 @@ void PassRunner::classify(const ModelParams& params, const ModelParams& grads, c
     if (!pass.trained) continue;
     run_.matmul_backward_input(b.dh_chunk, b.logits, params.embedding, count, D, V, false);
     run_.matmul_backward_weight(grads.embedding, b.logits, b.h_chunk, count, D, V);
-    run_.scatter_add_rows(dh, b.dh_chunk, &rows[i], count, D);
+    run_.scatter_rows(dh, b.dh_chunk, &rows[i], count, D);
   }
 }
 

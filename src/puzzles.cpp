@@ -61,7 +61,7 @@ Draft draw_sums(Random* random, int longest) {
   int sum = 0, size = 0;
   while (writer.room() > 0) {
     bool last_chance = writer.unanswered() && writer.room() == 2;
-    bool ask = random->uniform() < 0.15 || last_chance;
+    bool ask = size > 0 && (random->uniform() < 0.15 || last_chance);
     if (ask && writer.room() >= 2) {
       writer.say("?");
       writer.answer(digit(sum), size);

@@ -30,6 +30,21 @@ TEST(Rows, GatherCopiesTheNamedRows) {
     }
 }
 
+TEST(Rows, ScatterPutsRowsAndLeavesTheOthers) {
+  for (int width : kWidths)
+    for (int rows : {1, 5, 13, 300}) {
+      auto in = awkward(size_t(rows) * width, 1), start = noise(size_t(2 * rows) * width, 2), out = start;
+      std::vector<int> to(rows);
+      for (int r = 0; r < rows; ++r) to[r] = 2 * (rows - 1 - r) + r % 2;
+      reference::scatter_rows(out.data(), in.data(), to.data(), rows, width);
+      with_every_table([&](const Kernels& kernels) {
+        Guarded<float> got(start);
+        kernels.scatter_rows(got.data(), in.data(), to.data(), rows, width);
+        EXPECT_SAME_BITS(got, out);
+      });
+    }
+}
+
 TEST(Rows, ScatterAddsRepeatedRowsInOrder) {
   for (int width : kWidths)
     for (int rows : {1, 5, 13, 300}) {

@@ -14,6 +14,12 @@ void gather_rows(float* out, const float* in, const int* source, int rows, int w
     std::memcpy(out + size_t(row) * width, in + size_t(source[row]) * width, width * sizeof(float));
 }
 
+void scatter_rows(float* out, const float* in, const int* to, int rows, int width) {
+#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
+  for (int row = 0; row < rows; ++row)
+    std::memcpy(out + size_t(to[row]) * width, in + size_t(row) * width, width * sizeof(float));
+}
+
 void scatter_add_rows(float* out, const float* in, const int* source, int rows, int width) {
   constexpr int kColumns = 32;
 #pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))

@@ -11,6 +11,7 @@ extern const Kernels kernels = {
     matmul_backward_input,
     matmul_backward_weight,
     gather_rows,
+    scatter_rows,
     scatter_add_rows,
     zero,
     scale,

@@ -8,6 +8,7 @@ void matmul_forward(float* y, const float* x, const float* w, int rows, int in, 
 void matmul_backward_input(float* dx, const float* dy, const float* w, int rows, int in, int out, bool accumulate);
 void matmul_backward_weight(float* dw, const float* dy, const float* x, int rows, int in, int out);
 void gather_rows(float* out, const float* in, const int* source, int rows, int width);
+void scatter_rows(float* out, const float* in, const int* to, int rows, int width);
 void scatter_add_rows(float* out, const float* in, const int* source, int rows, int width);
 void zero(float* x, int64_t n);
 void scale(float* y, const float* x, float alpha, int64_t n);

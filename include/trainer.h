@@ -1,0 +1,100 @@
+// A training run from its flags to its table: the plan, the steps, evaluations, samples, checkpoints, and how it is
+// stopped and resumed.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evaluate.h"
+#include "files.h"
+#include "flags.h"
+#include "log.h"
+#include "model.h"
+#include "optim.h"
+#include "passes.h"
+#include "training_data.h"
+
+struct TrainOptions {
+  // Model
+  std::string preset = "nano", fusion = "gate", plain_input = "normed";
+  ModelConfig model;
+  // Data
+  std::string data = "sums", pack = "documents";
+  int seq = 64, batch = 8, batch_tokens = 0;
+  // Passes
+  std::string passes = "0:100,0.3:20/70/10", mixin = "half", gradient = "through";
+  PassOptions pass;
+  // Optimizer
+  std::string optimizer = "adamw";
+  OptimizerOptions optim;
+  int64_t steps = 6000, seed = 1;
+  // Run
+  std::string device = "auto", out = "out", resume, init_from, dump;
+  int threads = 0, eval_every = 1000, sample_every = 1000, save_every = 1000, keep = 2;
+};
+
+// Binds all flags of ./train. `options` must outlive the flags.
+void add_train_flags(Flags&, TrainOptions& options);
+
+class Trainer {
+ public:
+  // Resolves the flags (of a resumed run: with those recorded), reads the data, plans and takes memory, loads what is
+  // resumed. Everything that can be wrong is found here.
+  Trainer(TrainOptions&, Flags&);
+  ~Trainer();
+
+  void dump();  // --dump
+  // Trains to the last step, or until a signal asks to stop; false then.
+  bool run();
+  void report();  // the final table
+
+ private:
+  struct Costs {  // cumulative over the run
+    int64_t tokens = 0;
+    double token_passes = 0, rows = 0, flops = 0, seconds = 0;
+  };
+  struct StepBatch {
+    std::vector<Batch> micro;
+    std::vector<PassPlan> plans;
+    int64_t targets = 0, tokens = 0;
+    int passes = 1;
+  };
+  void find_resumed(Flags&);
+  void take_record(Flags&, const Json& recorded, const std::string& path);
+  void resolve(Flags&);
+  void load_state();
+  std::string plan_text() const;
+  StepBatch next_step();
+  PassLosses gradients(const StepBatch&, float z_loss);
+  double objective(const PassLosses&) const;
+  void train_step();
+  void log_step(const StepBatch&, const PassLosses&, double norm, double seconds);
+  void evaluate_held_out();
+  void show_sample();
+  void save();
+  bool has_feedback() const { return o_.model.fusion != Fusion::none; }
+
+  TrainOptions& o_;
+  std::string resumed_from_;    // a checkpoint's folder, or empty
+  bool restarted_ = false;      // a run that was stopped before its first checkpoint
+  std::string notes_;           // lines to show before the plan
+  Json record_, record_flags_;  // the resumed run's state.json; this run's flags
+  TrainingData data_;
+  std::unique_ptr<FolderLock> lock_;
+  const Kernels* kernels_ = nullptr;
+  Plan plan_;
+  std::unique_ptr<Model> model_;
+  Block grads_;
+  ModelParams grad_views_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<PassRunner> runner_;
+  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<PassSchedule> schedule_;
+  std::vector<Batch> validation_;
+  std::unique_ptr<JsonLog> log_;
+  std::unique_ptr<Progress> progress_;
+  int64_t step_ = 0, accumulation_ = 1, last_saved_ = -1;
+  Costs costs_;
+  std::vector<double> recent_loss_;  // of each pass, a running mean
+  double pace_ = 0;                  // seconds a step, a running mean
+};

@@ -1,0 +1,164 @@
+#include "decode.h"
+
+#include <algorithm>
+
+#include "error.h"
+#include "exact.h"
+
+static DecoderLimits resolved(DecoderLimits limits, const ModelConfig& c) {
+  if (limits.context == 0) limits.context = c.context;
+  limits.rows = std::max(1, std::min(limits.rows, limits.sequences * limits.context));
+  return limits;
+}
+
+static void cut(Cutter& cutter, DecoderBuffers& b, const ModelConfig& c, DecoderLimits limits) {
+  size_t D = c.width, n = limits.rows * D, sequences = limits.sequences;
+  b.tape = cut_tape(cutter, c, TapeKind::inference, limits.rows, sequences * limits.context);
+  b.e = cutter.take(n), b.embedded = cutter.take(n), b.rrms = cutter.take(limits.rows);
+  b.gates = c.fusion == Fusion::gate ? cutter.take(n) : nullptr;
+  b.plain_u = cutter.take(n), b.fused_u = cutter.take(n);
+  b.feedback = c.fusion == Fusion::none ? FeedbackTape{} : cut_feedback_tape(cutter, c, limits.rows);
+  b.carry = cutter.take(sequences * D), b.logit_rows = cutter.take(sequences * D);
+  b.logits = cutter.take(sequences * c.vocab);
+}
+
+void Decoder::plan_memory(Plan& plan, const ModelConfig& config, DecoderLimits limits) {
+  DecoderBuffers unused;
+  Cutter count;
+  cut(count, unused, config, resolved(limits, config));
+  plan.add("decoding", double(count.used()) * sizeof(float));
+}
+
+Decoder::Decoder(const Kernels& kernels, const ModelConfig& config, const ModelParams& params, DecoderLimits limits)
+    : run_(kernels),
+      config_(config),
+      params_(params),
+      limits_(resolved(limits, config)),
+      rope_(size_t(limits_.context) * config.head_dim),
+      stack_{kernels, config, rope_.data()},
+      feedback_{kernels, config},
+      positions_(limits.sequences) {
+  rope_table(rope_.data(), limits_.context, config.head_dim, config.rope_theta);
+  Cutter count;
+  cut(count, b_, config, limits_);
+  memory_ = Block(count.used());
+  Cutter cutter(memory_.data());
+  cut(cutter, b_, config, limits_);
+}
+
+// At most limits_.rows rows; rows of one slot stand together at consecutive positions. Their states are in tape.h.
+void Decoder::run_rows(const Row* rows, int count, const float* carried) {
+  int D = config_.width;
+  std::vector<int> tokens, plain, fused, source;
+  std::vector<Segment> segments;
+  for (int i = 0; i < count; ++i) {
+    const Row& row = rows[i];
+    check(row.position < limits_.context, "position %d in a context of %d", row.position, limits_.context);
+    tokens.push_back(row.token);
+    (row.source < 0 ? plain : fused).push_back(i);
+    if (row.source >= 0) source.push_back(row.source);
+    int cache = row.slot * limits_.context;
+    if (i > 0 && rows[i - 1].slot == row.slot)
+      ++segments.back().rows;
+    else
+      segments.push_back({i, 1, row.position, cache, cache + row.position});
+    positions_[row.slot] = row.position + 1;
+  }
+  run_.gather_rows(b_.e, params_.embedding, tokens.data(), count, D);
+  run_.rmsnorm_forward(b_.embedded, b_.rrms, b_.e, params_.input_norm, count, D, config_.norm_eps);
+  float* u = b_.tape.layers[0].x;
+  const float* plain_input = config_.plain_input == PlainInput::raw ? b_.e : b_.embedded;
+  if (!plain.empty()) {
+    run_.gather_rows(b_.plain_u, plain_input, plain.data(), int(plain.size()), D);
+    run_.scatter_rows(u, b_.plain_u, plain.data(), int(plain.size()), D);
+  }
+  if (!fused.empty()) {
+    if (config_.fusion == Fusion::gate) feedback_.gates(params_, b_.gates, b_.embedded, count);
+    FusedRows f{int(fused.size()), fused.data(), source.data(), nullptr, 0};
+    feedback_.forward(params_, b_.feedback, b_.fused_u, b_.embedded, b_.gates, carried, f);
+    run_.scatter_rows(u, b_.fused_u, fused.data(), f.rows, D);
+  }
+  stack_.forward(params_, b_.tape, 0, count, segments);
+}
+
+// All prompts, chunk by chunk: plain where `previous` is null, else fused with the previous pass's states. `states`
+// (null: not kept) and `previous` hold one row for each prompt token, end to end.
+void Decoder::prefill_pass(const std::vector<std::vector<int>>& prompts, const float* previous, float* states) {
+  std::vector<Row> rows;
+  for (size_t slot = 0; slot < prompts.size(); ++slot)
+    for (size_t t = 0; t < prompts[slot].size(); ++t)
+      rows.push_back({int(slot), int(t), prompts[slot][t], previous && t > 0 ? int(rows.size()) - 1 : -1});
+  for (size_t first = 0; first < rows.size(); first += limits_.rows) {
+    int count = int(std::min(rows.size() - first, size_t(limits_.rows)));
+    run_rows(&rows[first], count, previous);
+    std::vector<int> all, last, slots;
+    for (int i = 0; i < count; ++i) {
+      const Row& row = rows[first + i];
+      all.push_back(int(first) + i);
+      if (row.position + 1 == int(prompts[row.slot].size())) last.push_back(i), slots.push_back(row.slot);
+    }
+    if (states) run_.scatter_rows(states, b_.tape.h, all.data(), count, config_.width);
+    if (last.empty()) continue;
+    run_.gather_rows(b_.plain_u, b_.tape.h, last.data(), int(last.size()), config_.width);
+    run_.scatter_rows(b_.carry, b_.plain_u, slots.data(), int(slots.size()), config_.width);
+  }
+}
+
+void Decoder::prefill(const std::vector<std::vector<int>>& prompts, DecodeMode mode, int prefill_passes) {
+  check(int(prompts.size()) <= limits_.sequences, "%zu prompts for %d slots", prompts.size(), limits_.sequences);
+  mode_ = mode;
+  positions_.assign(limits_.sequences, 0);
+  size_t total = 0, longest = 0;
+  for (const auto& prompt : prompts) {
+    check(!prompt.empty(), "an empty prompt");
+    total += prompt.size(), longest = std::max(longest, prompt.size());
+  }
+  if (mode == DecodeMode::sequential) {
+    std::vector<std::vector<int>> first;
+    for (const auto& prompt : prompts) first.push_back({prompt[0]});
+    prefill_pass(first, nullptr, nullptr);
+    for (size_t t = 1; t < longest; ++t) {
+      std::vector<int> slots, tokens;
+      for (size_t slot = 0; slot < prompts.size(); ++slot)
+        if (t < prompts[slot].size()) slots.push_back(int(slot)), tokens.push_back(prompts[slot][t]);
+      advance(slots, tokens);
+    }
+    return;
+  }
+  if (mode != DecodeMode::fused) return prefill_pass(prompts, nullptr, nullptr);
+  Block previous(total * config_.width), current(total * config_.width);
+  prefill_pass(prompts, nullptr, previous.data());
+  for (int pass = 0; pass < prefill_passes; ++pass) {
+    prefill_pass(prompts, previous.data(), current.data());
+    std::swap(previous, current);
+  }
+}
+
+void Decoder::advance(const std::vector<int>& slots, const std::vector<int>& tokens) {
+  std::vector<Row> rows;
+  for (size_t i = 0; i < slots.size(); ++i)
+    rows.push_back({slots[i], positions_[slots[i]], tokens[i], mode_ == DecodeMode::standard ? -1 : slots[i]});
+  for (size_t first = 0; first < rows.size(); first += limits_.rows) {
+    int count = int(std::min(rows.size() - first, size_t(limits_.rows)));
+    run_rows(&rows[first], count, b_.carry);
+    run_.scatter_rows(b_.carry, b_.tape.h, &slots[first], count, config_.width);
+  }
+}
+
+const float* Decoder::logits(const std::vector<int>& slots) {
+  int count = int(slots.size());
+  run_.gather_rows(b_.logit_rows, b_.carry, slots.data(), count, config_.width);
+  run_.matmul_forward(b_.logits, b_.logit_rows, params_.embedding, count, config_.width, config_.vocab);
+  return b_.logits;
+}
+
+const char* name_of(DecodeMode mode) {
+  constexpr const char* kNames[] = {"standard", "soft", "fused", "sequential"};
+  return kNames[int(mode)];
+}
+
+DecodeMode decode_mode_named(const std::string& name) {
+  for (DecodeMode mode : {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential})
+    if (name == name_of(mode)) return mode;
+  fail("a mode is standard, soft, fused or sequential, not \"%s\"", name.c_str());
+}

@@ -1,0 +1,347 @@
+#include "evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "error.h"
+#include "exact.h"
+#include "json.h"
+#include "log.h"
+#include "sampler.h"
+#include "tokenizer.h"
+
+// --- Fused passes over held-out text
+// -----------------------------------------------------------------------------------------
+
+namespace {
+
+struct Buffers {
+  Tape tape;
+  FeedbackTape feedback;
+  float *e, *embedded, *rrms, *gates, *states, *plain_u, *fused_u, *logits;
+};
+
+constexpr int kLogitRows = 256;
+
+void cut(Cutter& cutter, Buffers& b, const ModelConfig& c, size_t rows) {
+  size_t n = rows * c.width;
+  b.tape = cut_tape(cutter, c, TapeKind::inference, rows, rows);
+  b.feedback = c.fusion == Fusion::none ? FeedbackTape{} : cut_feedback_tape(cutter, c, rows);
+  b.e = cutter.take(n), b.embedded = cutter.take(n), b.rrms = cutter.take(rows);
+  b.gates = c.fusion == Fusion::gate ? cutter.take(n) : nullptr;
+  b.states = cutter.take(n), b.plain_u = cutter.take(n), b.fused_u = cutter.take(n);
+  b.logits = cutter.take(size_t(kLogitRows) * c.vocab);
+}
+
+// Iterates fused passes over one batch.
+class FusedPasses {
+ public:
+  FusedPasses(const Kernels& run, const ModelConfig& c, const ModelParams& params, size_t rows)
+      : run_(run),
+        c_(c),
+        params_(params),
+        rope_(size_t(c.context) * c.head_dim),
+        stack_{run, c, rope_.data()},
+        feedback_{run, c} {
+    rope_table(rope_.data(), c.context, c.head_dim, c.rope_theta);
+    Cutter count;
+    cut(count, b_, c, rows);
+    memory_ = Block(count.used());
+    Cutter cutter(memory_.data());
+    cut(cutter, b_, c, rows);
+  }
+
+  void begin(const Batch& batch) {
+    batch_ = &batch;
+    int N = batch.rows(), D = c_.width;
+    run_.gather_rows(b_.e, params_.embedding, batch.tokens.data(), N, D);
+    run_.rmsnorm_forward(b_.embedded, b_.rrms, b_.e, params_.input_norm, N, D, c_.norm_eps);
+    if (c_.fusion == Fusion::gate) feedback_.gates(params_, b_.gates, b_.embedded, N);
+    plain_.clear(), fused_.clear(), source_.clear();
+    for (const Segment& s : batch.segments)
+      for (int t = 0; t < s.rows; ++t)
+        if (t == 0)
+          plain_.push_back(s.row);
+        else
+          fused_.push_back(s.row + t), source_.push_back(s.row + t - 1);
+    const float* plain = plain_input();
+    run_.residual_forward(b_.tape.layers[0].x, plain, plain, 0, int64_t(N) * D);
+    stack_.forward(params_, b_.tape, 0, N, batch.segments);
+  }
+
+  // One fused pass; returns the sum over rows of ‖h^k − h^{k−1}‖.
+  double step() {
+    int N = batch_->rows(), D = c_.width;
+    std::copy(b_.tape.h, b_.tape.h + size_t(N) * D, b_.states);
+    float* u = b_.tape.layers[0].x;
+    run_.gather_rows(b_.plain_u, plain_input(), plain_.data(), int(plain_.size()), D);
+    run_.scatter_rows(u, b_.plain_u, plain_.data(), int(plain_.size()), D);
+    FusedRows f{int(fused_.size()), fused_.data(), source_.data(), nullptr, 0};
+    feedback_.forward(params_, b_.feedback, b_.fused_u, b_.embedded, b_.gates, b_.states, f);
+    run_.scatter_rows(u, b_.fused_u, fused_.data(), f.rows, D);
+    stack_.forward(params_, b_.tape, 0, N, batch_->segments);
+    double total = 0;
+    for (int row = 0; row < N; ++row) {
+      double square = 0;
+      for (int i = 0; i < D; ++i) {
+        double change = double(b_.tape.h[size_t(row) * D + i]) - double(b_.states[size_t(row) * D + i]);
+        square += change * change;
+      }
+      total += std::sqrt(square);
+    }
+    return total;
+  }
+
+  // Adds the current states' losses and right answers.
+  void score(PassResult& result) {
+    std::vector<int> rows, target;
+    for (int row = 0; row < batch_->rows(); ++row)
+      if (batch_->targets[row] >= 0) rows.push_back(row), target.push_back(batch_->targets[row]);
+    double loss[kLogitRows];
+    int best[kLogitRows];
+    for (size_t i = 0; i < rows.size(); i += kLogitRows) {
+      int count = int(std::min(rows.size() - i, size_t(kLogitRows)));
+      run_.gather_rows(b_.plain_u, b_.tape.h, &rows[i], count, c_.width);
+      run_.matmul_forward(b_.logits, b_.plain_u, params_.embedding, count, c_.width, c_.vocab);
+      run_.cross_entropy(loss, nullptr, best, b_.logits, &target[i], nullptr, 0, count, c_.vocab);
+      for (int j = 0; j < count; ++j) result.loss += loss[j], result.accuracy += best[j] == target[i + j];
+    }
+    result.targets += int64_t(rows.size());
+  }
+
+ private:
+  const float* plain_input() const { return c_.plain_input == PlainInput::raw ? b_.e : b_.embedded; }
+
+  const Kernels& run_;
+  const ModelConfig& c_;
+  const ModelParams& params_;
+  Block rope_, memory_;
+  Buffers b_;
+  Stack stack_;
+  Feedback feedback_;
+  const Batch* batch_ = nullptr;
+  std::vector<int> plain_, fused_, source_;
+};
+
+}  // namespace
+
+std::vector<PassResult> evaluate_passes(const Kernels& run, const ModelConfig& c, const ModelParams& params,
+                                        const std::vector<Batch>& batches, const std::vector<int>& fused_passes) {
+  std::vector<PassResult> results;
+  for (int n : fused_passes)
+    if (n == 0 || c.fusion != Fusion::none) results.push_back({n, 0, 0, 0, 0});
+  int64_t rows = 0;
+  size_t largest = 0;
+  for (const Batch& batch : batches) rows += batch.rows(), largest = std::max(largest, size_t(batch.rows()));
+  FusedPasses passes(run, c, params, largest);
+  for (const Batch& batch : batches) {
+    passes.begin(batch);
+    double update = 0;
+    int done = 0;
+    for (PassResult& result : results) {
+      for (; done < result.fused_passes; ++done) update = passes.step();
+      passes.score(result);
+      result.update_norm += result.fused_passes > 0 ? update : 0;
+    }
+  }
+  for (PassResult& r : results)
+    if (r.targets > 0) r.loss /= double(r.targets), r.accuracy /= double(r.targets), r.update_norm /= double(rows);
+  return results;
+}
+
+// --- Puzzles
+// -----------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int kSequences = 256;
+
+// One puzzle being answered.
+struct Dialogue {
+  std::vector<int> tokens;    // the text; answers are overwritten by what the model says
+  std::vector<int> expected;  // a position: the answer's token, or −1 where the world speaks
+  int begin = 0, end = 0;     // first and past the last position that the model says
+};
+
+Dialogue start_dialogue(const Puzzle& puzzle) {
+  Dialogue d;
+  d.tokens = encode(puzzle.text);
+  d.begin = puzzle.answers.front().start;
+  d.end = puzzle.answers.back().start + puzzle.answers.back().length;
+  d.tokens.resize(std::max<size_t>(d.tokens.size(), d.end), kEndOfText);
+  d.expected.assign(d.tokens.size(), -1);
+  for (const Answer& answer : puzzle.answers) {
+    std::vector<int> tokens = answer_tokens(puzzle, answer);
+    std::copy(tokens.begin(), tokens.end(), d.expected.begin() + answer.start);
+  }
+  return d;
+}
+
+void hold_dialogues(Decoder& decoder, std::vector<Dialogue>& dialogues, DecodeMode mode, int prefill_passes,
+                    int vocab) {
+  std::vector<std::vector<int>> prompts;
+  for (const Dialogue& d : dialogues) prompts.emplace_back(d.tokens.begin(), d.tokens.begin() + d.begin);
+  decoder.prefill(prompts, mode, prefill_passes);
+  for (;;) {
+    std::vector<int> speaking, live, next;
+    for (size_t i = 0; i < dialogues.size(); ++i) {
+      int position = decoder.position(int(i));
+      if (position < dialogues[i].end && dialogues[i].expected[position] >= 0) speaking.push_back(int(i));
+    }
+    const float* logits = speaking.empty() ? nullptr : decoder.logits(speaking);
+    for (size_t j = 0; j < speaking.size(); ++j) {
+      int said = sample_token(logits + j * vocab, vocab, Sampling{0}, 0);
+      dialogues[speaking[j]].tokens[decoder.position(speaking[j])] = said;
+    }
+    for (size_t i = 0; i < dialogues.size(); ++i)
+      if (decoder.position(int(i)) + 1 < dialogues[i].end)
+        live.push_back(int(i)), next.push_back(dialogues[i].tokens[decoder.position(int(i))]);
+    if (live.empty()) return;
+    decoder.advance(live, next);
+  }
+}
+
+// The dialogue as text; a wrong answer shows what was said and what was right.
+std::string show_dialogue(const Puzzle& puzzle, const Dialogue& d) {
+  std::string out;
+  int shown = 0;
+  auto words = [](const std::vector<int>& tokens, int begin, int end) {
+    return decode(std::vector<int>(tokens.begin() + begin, tokens.begin() + end));
+  };
+  for (const Answer& answer : puzzle.answers) {
+    int end = answer.start + answer.length;
+    std::string said = words(d.tokens, answer.start, end), right = words(d.expected, answer.start, end);
+    out += words(d.tokens, shown, answer.start) + (said == right ? said : "[" + said + "≠" + right + "]");
+    shown = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const ModelParams& params,
+                                 const std::vector<Puzzle>& puzzles, DecodeMode mode, int prefill_passes,
+                                 std::vector<std::string>* said) {
+  std::vector<bool> right;
+  DecoderLimits limits{int(std::min<size_t>(puzzles.size(), kSequences)), kSequences, c.context};
+  if (puzzles.empty()) return right;
+  Decoder decoder(run, c, params, limits);
+  std::vector<const Puzzle*> asked;
+  for (const Puzzle& puzzle : puzzles)
+    if (!puzzle.answers.empty()) asked.push_back(&puzzle);
+  for (size_t first = 0; first < asked.size(); first += limits.sequences) {
+    std::vector<Dialogue> dialogues;
+    size_t end = std::min(asked.size(), first + limits.sequences);
+    for (size_t i = first; i < end; ++i) dialogues.push_back(start_dialogue(*asked[i]));
+    hold_dialogues(decoder, dialogues, mode, prefill_passes, c.vocab);
+    for (size_t i = first; i < end; ++i) {
+      const Dialogue& d = dialogues[i - first];
+      if (said) said->push_back(show_dialogue(*asked[i], d));
+      for (const Answer& answer : asked[i]->answers) {
+        auto from = d.tokens.begin() + answer.start;
+        right.push_back(std::equal(from, from + answer.length, d.expected.begin() + answer.start));
+      }
+    }
+  }
+  return right;
+}
+
+// --- The whole
+// ---------------------------------------------------------------------------------------------------------------
+
+void plan_evaluation_memory(Plan& plan, const ModelConfig& c, int batch_rows) {
+  Buffers unused;
+  Cutter count;
+  cut(count, unused, c, batch_rows);
+  Plan decoding;
+  Decoder::plan_memory(decoding, c, {kSequences, kSequences, c.context});
+  plan.add("evaluation", std::max(double(count.used()) * sizeof(float), decoding.total()));
+}
+
+Evaluation evaluate(const Kernels& run, const ModelConfig& c, const ModelParams& params,
+                    const std::vector<Batch>& batches, const std::vector<Puzzle>& puzzles) {
+  Evaluation e;
+  e.passes = evaluate_passes(run, c, params, batches, kReportedPasses);
+  e.modes = {DecodeMode::standard};
+  if (c.fusion != Fusion::none)
+    e.modes = {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential};
+  for (DecodeMode mode : e.modes) e.answers.push_back(answer_puzzles(run, c, params, puzzles, mode, 1));
+  return e;
+}
+
+namespace {
+
+// The rows of the table by task: a task's name, and below the running sums one row for each range of lengths.
+std::string length_range(int size) {
+  for (int low = 1;; low *= 2)
+    if (size < 2 * low) return low == 1 ? "1" : text("%d-%d", low, 2 * low - 1);
+}
+
+using Scores = std::vector<std::pair<std::string, std::vector<Score>>>;  // a row's name, a score for each mode
+
+Scores collect_scores(const Evaluation& e, const std::vector<Puzzle>& puzzles) {
+  std::map<std::pair<int, int>, std::pair<std::string, std::vector<Score>>> rows;  // by (task, length class)
+  size_t i = 0;
+  for (const Puzzle& puzzle : puzzles)
+    for (const Answer& answer : puzzle.answers) {
+      auto add = [&](int length_class, const std::string& name) {
+        auto& [row_name, scores] = rows[{int(puzzle.task), length_class}];
+        row_name = name;
+        scores.resize(e.modes.size());
+        for (size_t m = 0; m < e.modes.size(); ++m) scores[m].add(e.answers[m][i]);
+      };
+      add(0, name_of(puzzle.task));
+      int size = std::max(answer.size, 1), length_class = 1;
+      while (size >> length_class) ++length_class;
+      add(length_class, text("  of length %s", length_range(size).c_str()));
+      ++i;
+    }
+  Scores out;
+  for (auto& [key, row] : rows) out.push_back(row);
+  return out;
+}
+
+}  // namespace
+
+std::string show_evaluation(const Evaluation& e, const std::vector<Puzzle>& puzzles) {
+  std::vector<std::vector<std::string>> table = {{"fused passes", "loss", "accuracy", "update norm"}};
+  for (const PassResult& r : e.passes)
+    table.push_back({std::to_string(r.fused_passes), text("%.4f", r.loss), text("%.1f %%", 100 * r.accuracy),
+                     r.fused_passes > 0 ? text("%.4f", r.update_norm) : "–"});
+  std::string out = text("Held-out text, %lld targets\n", (long long)(e.passes.empty() ? 0 : e.passes[0].targets));
+  out += show_table(table);
+  if (e.answers.empty() || e.answers[0].empty()) return out;
+
+  table = {{"exact answers, greedy", "count"}};
+  for (DecodeMode mode : e.modes) {
+    std::string name = name_of(mode);
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return char(std::toupper(c)); });
+    table[0].push_back(name);
+  }
+  for (const auto& [name, scores] : collect_scores(e, puzzles)) {
+    table.push_back({name, std::to_string(scores[0].all)});
+    for (const Score& score : scores) table.back().push_back(text("%.1f %%", 100 * score.share()));
+  }
+  return out + "\nHeld-out puzzles\n" + show_table(table);
+}
+
+Json to_json(const Evaluation& e, const std::vector<Puzzle>& puzzles) {
+  Json passes = Json::array(), answers = Json::array();
+  for (const PassResult& r : e.passes)
+    passes.items.push_back(Json::object({{"fused_passes", r.fused_passes},
+                                         {"loss", r.loss},
+                                         {"accuracy", r.accuracy},
+                                         {"update_norm", r.update_norm},
+                                         {"targets", r.targets}}));
+  std::string task;
+  for (const auto& [name, scores] : collect_scores(e, puzzles)) {
+    bool by_length = name[0] == ' ';
+    if (!by_length) task = name;
+    Json row = Json::object({{"task", task}, {"count", scores[0].all}});
+    if (by_length) row.set("length", name.substr(name.rfind(' ') + 1));
+    for (size_t m = 0; m < e.modes.size(); ++m) row.set(name_of(e.modes[m]), scores[m].share());
+    answers.items.push_back(row);
+  }
+  return Json::object({{"passes", passes}, {"answers", answers}});
+}

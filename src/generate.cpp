@@ -1,0 +1,105 @@
+#include "generate.h"
+
+#include <algorithm>
+
+#include "random.h"
+#include "tokenizer.h"
+
+const char* describe(Ending ending) {
+  switch (ending) {
+    case Ending::end_of_text:
+      return "end of text";
+    case Ending::stop:
+      return "stop";
+    case Ending::tokens:
+      return "all tokens generated";
+    case Ending::context:
+      return "end of the context";
+    case Ending::interrupted:
+      return "interrupted";
+  }
+  return "?";
+}
+
+namespace {
+
+// One text on its way out: what could be the beginning of a stop waits.
+class Speaker {
+ public:
+  explicit Speaker(const std::vector<std::string>& stops) : stops_(stops) {}
+
+  // Adds a token's bytes; returns what may be shown. stopped() then says whether a stop was found.
+  std::string push(const std::string& bytes) {
+    waiting_ += bytes;
+    size_t end = std::string::npos;
+    for (const std::string& stop : stops_) end = std::min(end, waiting_.find(stop));
+    if (end != std::string::npos) {
+      stopped_ = true;
+      waiting_.resize(end);
+      return flush();
+    }
+    size_t safe = waiting_.size();
+    for (const std::string& stop : stops_)
+      for (size_t n = std::min(stop.size() - 1, waiting_.size()); n > 0; --n)
+        if (waiting_.compare(waiting_.size() - n, n, stop, 0, n) == 0) {
+          safe = std::min(safe, waiting_.size() - n);
+          break;
+        }
+    std::string out = characters_.push(waiting_.substr(0, safe));
+    waiting_.erase(0, safe);
+    return out;
+  }
+  std::string flush() {
+    std::string out = characters_.push(waiting_);
+    waiting_.clear();
+    return out + characters_.flush();
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  const std::vector<std::string>& stops_;
+  std::string waiting_;
+  Utf8Stream characters_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::vector<Ending> generate(Decoder& decoder, const ModelConfig& config, const std::vector<std::vector<int>>& prompts,
+                             int64_t first_number, const Generation& g,
+                             const std::function<void(int, const std::string&)>& say,
+                             const std::function<bool()>& interrupted) {
+  std::vector<Ending> endings(prompts.size(), Ending::tokens);
+  std::vector<Speaker> speakers(prompts.size(), Speaker(g.stops));
+  std::vector<int> live;
+  for (size_t i = 0; i < prompts.size() && g.tokens > 0; ++i) live.push_back(int(i));
+  decoder.prefill(prompts, g.mode, g.prefill_passes);
+  for (int n = 0; !live.empty(); ++n) {
+    const float* logits = decoder.logits(live);
+    bool stop_now = interrupted();
+    std::vector<int> next, tokens;
+    for (size_t j = 0; j < live.size(); ++j) {
+      int i = live[j], position = decoder.position(i);
+      uint64_t key = random_key(g.seed, Purpose::sampling, first_number + i, position);
+      int token = sample_token(logits + j * config.vocab, config.vocab, g.sampling, key);
+      if (token == kEndOfText)
+        endings[i] = Ending::end_of_text;
+      else
+        say(i, speakers[i].push(decode_token(token)));
+      bool done = token == kEndOfText || n + 1 == g.tokens;
+      if (!done && speakers[i].stopped())
+        endings[i] = Ending::stop, done = true;
+      else if (!done && stop_now)
+        endings[i] = Ending::interrupted, done = true;
+      else if (!done && position >= decoder.context())
+        endings[i] = Ending::context, done = true;
+      if (done)
+        say(i, speakers[i].flush());
+      else
+        next.push_back(i), tokens.push_back(token);
+    }
+    live = next;
+    if (!live.empty()) decoder.advance(live, tokens);
+  }
+  return endings;
+}

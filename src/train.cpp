@@ -1,0 +1,29 @@
+// ./train: trains a full-bandwidth transformer.
+#include "program.h"
+#include "signals.h"
+#include "trainer.h"
+
+int main(int argc, char** argv) {
+  return run_program("train", [&] {
+    TrainOptions options;
+    Flags flags("./train", "Trains a full-bandwidth transformer, or a plain one, and shows what its feedback does.");
+    add_train_flags(flags, options);
+    flags.epilogue(
+        "Examples\n"
+        "  ./train                                         the built-in corpus, a few minutes on two cores\n"
+        "  ./train --data book.txt --model micro           any text\n"
+        "  ./train --data book.txt --passes 1              an ordinary transformer\n"
+        "  ./train --resume                                continue after Ctrl-C or a crash\n");
+    flags.parse(argc, argv);
+
+    Trainer trainer(options, flags);
+    if (!options.dump.empty()) {
+      trainer.dump();
+      return 0;
+    }
+    catch_stop_signals();
+    if (!trainer.run()) return 128 + stop_signal();
+    trainer.report();
+    return 0;
+  });
+}

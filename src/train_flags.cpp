@@ -1,0 +1,72 @@
+// The flags of ./train: names, defaults, ranges and help.
+#include "trainer.h"
+
+void add_train_flags(Flags& f, TrainOptions& o) {
+  f.section("Data");
+  f.add("data", &o.data,
+        "a text file (raw bytes as tokens, the last tenth held out), or the built-in corpus: sums, all, or a mix like "
+        "sums=8,cups=1");
+  f.choice("pack", &o.pack, {"documents", "stream"},
+           "documents are segments that see only themselves, or one stream across borders");
+  f.add("seq", &o.model.context, "tokens in a row, T: the most that attention sees", 2, 1 << 20);
+  f.add("batch", &o.batch, "rows computed together", 1, 1 << 20);
+  f.add("batch-tokens", &o.batch_tokens, "tokens in an optimizer step, a multiple of batch × seq (0: batch × seq)", 0,
+        1 << 30);
+
+  f.section("Model");
+  f.add("model", &o.preset, "sizes by name, which the flags below override: " + preset_names());
+  f.add("layers", &o.model.layers, "layers, L", 1, 4096);
+  f.add("width", &o.model.width, "model width, D", 1, 1 << 20);
+  f.add("heads", &o.model.heads, "query heads, H", 1, 4096);
+  f.add("kv-heads", &o.model.kv_heads, "key/value heads, G; divides heads", 1, 4096);
+  f.add("head-dim", &o.model.head_dim, "head width, d; even", 2, 4096);
+  f.add("ffn", &o.model.ffn, "feed-forward width, F", 1, 1 << 22);
+  f.add("window", &o.model.window, "positions that attention sees, the query's own included (0: all)", 0, 1 << 30);
+  f.add("full-attention-every", &o.model.full_attention_every,
+        "every n-th layer sees all, the others the window (0: none does)", 0, 4096);
+  f.add("rope-theta", &o.model.rope_theta, "base of the rotary angles", 1, 1e12f);
+  f.add("residual-scale", &o.model.residual_scale, "alpha on each branch (0: 1/sqrt(2 layers))", 0, 100);
+  f.choice("fusion", &o.fusion, {"gate", "concat", "add", "none"},
+           "how state and token become an input; none: an ordinary transformer (the default where --passes is 1)");
+  f.choice("plain-input", &o.plain_input, {"normed", "raw"}, "the plain input: the embedding normed, or as it is");
+  f.add("head-gate", &o.model.head_gate, "a sigmoid gate on each head's output");
+  f.add("branch-norm", &o.model.branch_norm, "a second norm on each branch's output");
+
+  f.section("Passes");
+  f.add("passes", &o.passes,
+        "passes over a batch: a number, paper, two-pass, or a schedule `fraction of the run:percent of one/two/… pass "
+        "steps,…`");
+  f.add("lambda", &o.pass.lambda, "weight of the later passes' mean loss", 0, 1000);
+  f.choice("prefix-mixin", &o.mixin, {"half", "uniform", "off"},
+           "length of a later pass's plain prefix: uniform, uniform for half of the segments and else 1, or 1");
+  f.add("jitter", &o.pass.jitter, "half-width of the uniform noise on a carried state", 0, 10);
+  f.choice("gradient", &o.gradient, {"through", "detach", "last"},
+           "through carried states, cut at them, or of the last pass alone");
+
+  f.section("Optimizer");
+  f.choice("optimizer", &o.optimizer, {"adamw", "normuon"},
+           "normuon: on the stack's and the feedback's matrices, with AdamW at lr/20 on the rest");
+  f.add("lr", &o.optim.lr, "peak learning rate (0: adamw 2e-3, normuon 1e-2)", 0, 10);
+  f.add("warmup", &o.optim.warmup, "steps of linear warm-up", 0, 1 << 30);
+  f.add("cooldown", &o.optim.cooldown, "last part of the run, in which the learning rate falls to zero", 0, 1);
+  f.add("weight-decay", &o.optim.weight_decay, "on matrices other than the embedding (-1: adamw 0.1, normuon 0.01)", -1,
+        10);
+  f.add("clip", &o.optim.clip, "largest gradient norm (0: none)", 0, 1e9f);
+  f.add("z-loss", &o.optim.z_loss, "weight of the squared logsumexp during the cooldown", 0, 1);
+  f.add("steps", &o.steps, "optimizer steps", 1, int64_t(1) << 40);
+  f.add("seed", &o.seed, "of everything random: weights, data order, passes, prefixes, jitter", 0, INT64_MAX);
+
+  f.section("Run");
+  f.add("out", &o.out, "folder for checkpoints, log.jsonl and run.conf");
+  f.choice("device", &o.device, {"auto", "cpu", "cuda"}, "where the kernels run");
+  f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
+  f.add("eval-every", &o.eval_every, "steps between evaluations on held-out text (0: only at the end)", 0, 1 << 30);
+  f.add("sample-every", &o.sample_every, "steps between samples (0: none)", 0, 1 << 30);
+  f.add("save-every", &o.save_every, "steps between checkpoints (0: only at the end)", 0, 1 << 30);
+  f.add("keep", &o.keep, "newest checkpoints to keep (0: all)", 0, 1 << 30);
+  f.add_optional("resume", &o.resume, "latest",
+                 "continue a run from a checkpoint's folder or an --out folder; alone: the latest in --out");
+  f.add("init-from", &o.init_from, "take the weights of a checkpoint and start a new run");
+  f.add("dump", &o.dump,
+        "run one step's forward and backward (jitter 0) and write everything to this .safetensors file");
+}

@@ -1,0 +1,50 @@
+// What ./train and ./eval read: a text file, or the built-in corpus.
+#include "training_data.h"
+
+#include "error.h"
+#include "files.h"
+#include "log.h"
+
+static bool names_corpus(const std::string& data) {
+  return data.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789=,.") == std::string::npos &&
+         data.find(".txt") == std::string::npos && data[0] >= 'a' && data[0] <= 'z';
+}
+
+static void describe(TrainingData& data, const std::string& what) {
+  auto targets = [](const Documents& d) {
+    double n = 0;
+    for (uint8_t predictable : d.predictable) n += predictable;
+    return n;
+  };
+  data.description =
+      text("%s: %s documents, %s tokens, %.0f %% of them targets; held out %s documents, %s tokens", what.c_str(),
+           show_count(data.train.count()).c_str(), show_count(double(data.train.tokens.size())).c_str(),
+           100 * targets(data.train) / double(data.train.tokens.size()), show_count(data.validation.count()).c_str(),
+           show_count(double(data.validation.tokens.size())).c_str());
+  data.checksum = crc32c(0, data.train.tokens.data(), data.train.tokens.size() * sizeof(uint16_t));
+}
+
+TrainingData read_training_data(const std::string& name, int context, int64_t seed) {
+  constexpr int kTrainingDocuments = 1 << 16, kHeldOutDocuments = 1024;
+  TrainingData data;
+  if (name.empty()) fail("--data is empty; give a text file, sums, all, or a mix like sums=8,cups=1");
+  if (file_exists(name) || folder_exists(name) || !names_corpus(name)) {
+    TextSplit split = read_text(name);
+    data.train = std::move(split.train), data.validation = std::move(split.validation);
+    describe(data, name);
+    return data;
+  }
+  if (context < kShortestPuzzle)
+    fail("--seq %d: the built-in corpus needs at least %d tokens a row", context, kShortestPuzzle);
+  TaskMix mix;
+  try {
+    mix = parse_task_mix(name);
+  } catch (const Error& e) {
+    fail("--data %s: there is no such file, and as a mix of the built-in corpus: %s", name.c_str(), e.what());
+  }
+  data.train = make_corpus(mix, Split::train, uint64_t(seed), kTrainingDocuments, context).documents;
+  Corpus held_out = make_corpus(mix, Split::validation, uint64_t(seed), kHeldOutDocuments, context);
+  data.validation = std::move(held_out.documents), data.puzzles = std::move(held_out.puzzles);
+  describe(data, text("built-in corpus (%s)", name.c_str()));
+  return data;
+}
