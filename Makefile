@@ -7,8 +7,8 @@ CXX ?= g++
 BUILD ?= build
 OPTIMIZE ?= -O3
 # The law of the kernels: no fast-math, no contraction but the fma that is written.
-CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -fopenmp -Wall -Wextra -Wno-psabi -Iinclude $(EXTRA)
-LDFLAGS := -fopenmp $(EXTRA)
+CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -pthread -Wall -Wextra -Wno-psabi -Iinclude $(EXTRA)
+LDFLAGS := -pthread $(EXTRA)
 
 PROGRAMS := train
 ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp))
@@ -58,7 +58,7 @@ $(BUILD)/test/%.o: test/%.cpp | gtest
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) -Isrc/cpu -MMD -MP -c -o $@ $<
 $(BUILD)/tests: $(TEST_OBJECTS) $(OBJECTS)
-	$(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main -lpthread
+	$(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main
 
 gtest:
 	@sh test/find_gtest.sh $(CXX)

@@ -1,18 +1,103 @@
-// What the CPU kernels of every instruction set share: the number of threads, and each thread's scratch memory.
-#include <omp.h>
-
+// The threads that the CPU kernels share, and each thread's scratch memory.
+//
+// A training step wakes them some hundred times, mostly for some ten microseconds: so they wait for work by spinning, but only
+// briefly. Then they sleep, and leave the core to others: on a busy machine a thread that spins on takes the time of the one
+// that it waits for.
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <thread>
+#include <vector>
 
+#include "cpu/parallel.h"
 #include "cpu/workspace.h"
+#include "error.h"
 #include "kernels.h"
 
+namespace {
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Waits until `value` is no longer `old`.
+void await_change(const std::atomic<uint32_t>& value, uint32_t old) {
+  constexpr auto kPatience = std::chrono::microseconds(30);
+  auto start = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return;
+      pause_briefly();
+    }
+  } while (std::chrono::steady_clock::now() - start < kPatience);
+  value.wait(old, std::memory_order_acquire);
+}
+
+class Pool {
+ public:
+  explicit Pool(int threads) : threads_(threads) {
+    for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { work(t); });
+  }
+  ~Pool() {
+    task_ = nullptr;
+    start();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  int threads() const { return threads_; }
+
+  void run(void (*task)(void*, int, int), void* context) {
+    task_ = task, context_ = context;
+    running_.store(uint32_t(threads_ - 1), std::memory_order_relaxed);
+    start();
+    task(context, 0, threads_);
+    for (uint32_t left; (left = running_.load(std::memory_order_acquire)) != 0;) await_change(running_, left);
+  }
+
+ private:
+  void start() {
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+  }
+  void work(int thread) {
+    for (uint32_t round = 0;; ++round) {
+      await_change(round_, round);
+      if (!task_) return;
+      task_(context_, thread, threads_);
+      if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    }
+  }
+
+  int threads_;
+  void (*task_)(void*, int, int) = nullptr;
+  void* context_ = nullptr;
+  std::atomic<uint32_t> round_ = 0, running_ = 0;  // counts run() calls; workers that are not done
+  std::vector<std::thread> workers_;
+};
+
+std::unique_ptr<Pool>& pool() {
+  static std::unique_ptr<Pool> instance = std::make_unique<Pool>(1);
+  return instance;
+}
+
+}  // namespace
+
 int set_threads(int threads) {
-  if (threads <= 0) threads = omp_get_num_procs();
-  omp_set_dynamic(0);
-  omp_set_num_threads(threads);
+  if (threads <= 0) threads = int(std::max(1u, std::thread::hardware_concurrency()));
+  if (threads != pool()->threads()) {
+    pool().reset();
+    pool() = std::make_unique<Pool>(threads);
+  }
   return threads;
 }
+
+int thread_count() { return pool()->threads(); }
+
+void run_on_threads(void (*task)(void*, int, int), void* context) { pool()->run(task, context); }
 
 float* thread_workspace(int slot, size_t floats) {
   struct Free {
@@ -26,7 +111,9 @@ float* thread_workspace(int slot, size_t floats) {
   Slot& s = slots[slot];
   if (s.floats < floats) {
     s.floats = (floats + 15) / 16 * 16;
+    s.memory.reset();
     s.memory.reset(static_cast<float*>(std::aligned_alloc(64, s.floats * sizeof(float))));
+    check(s.memory != nullptr, "out of memory: no %zu floats of scratch", s.floats);
   }
   return s.memory.get();
 }

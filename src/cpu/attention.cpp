@@ -9,8 +9,6 @@
 // strips of kTileRows, whose scores (a strip × the keys) stay in the second-level cache. All sums are chains that visit
 // exactly the visible keys, in order: the keys that a whole strip sees go through the tile kernel, the ragged ends row
 // by row.
-#include <omp.h>
-
 #include "elementary.h"
 #include "tables.h"
 #include "tile.h"
@@ -259,20 +257,21 @@ int64_t work(const Segment* segments, int segment_count, const Shape& shape) {
 void attention_forward(float* y, float* row_max, float* row_scale, const float* q, const float* k, const float* v,
                        const Segment* segments, int segment_count, int heads, int kv_heads, int head_dim, int window) {
   Shape shape{heads, kv_heads, head_dim, window};
-#pragma omp parallel for schedule(dynamic) collapse(2) if (worth_threads(work(segments, segment_count, shape)))
-  for (int s = 0; s < segment_count; ++s)
-    for (int kv_head = 0; kv_head < kv_heads; ++kv_head)
-      forward_task(y, row_max, row_scale, q, k, v, segments[s], kv_head, shape);
+  parallel_tasks(int64_t(segment_count) * kv_heads, worth_threads(work(segments, segment_count, shape)),
+                 [&](int64_t task) {
+                   forward_task(y, row_max, row_scale, q, k, v, segments[task / kv_heads], int(task % kv_heads), shape);
+                 });
 }
 
 void attention_backward(float* dq, float* dk, float* dv, const float* dy, const float* y, const float* q,
                         const float* k, const float* v, const float* row_max, const float* row_scale,
                         const Segment* segments, int segment_count, int heads, int kv_heads, int head_dim, int window) {
   Shape shape{heads, kv_heads, head_dim, window};
-#pragma omp parallel for schedule(dynamic) collapse(2) if (worth_threads(work(segments, segment_count, shape)))
-  for (int s = 0; s < segment_count; ++s)
-    for (int kv_head = 0; kv_head < kv_heads; ++kv_head)
-      backward_task(dq, dk, dv, dy, y, q, k, v, row_max, row_scale, segments[s], kv_head, shape);
+  parallel_tasks(int64_t(segment_count) * kv_heads, worth_threads(work(segments, segment_count, shape)),
+                 [&](int64_t task) {
+                   backward_task(dq, dk, dv, dy, y, q, k, v, row_max, row_scale, segments[task / kv_heads],
+                                 int(task % kv_heads), shape);
+                 });
 }
 
 }  // namespace ISA

@@ -18,8 +18,7 @@ static int first_best(const float* x, float m, int vocab) {
 
 void cross_entropy(double* loss, double* z_squared, int* best, float* logits, const int* target, const float* weight,
                    float z_loss, int rows, int vocab) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * vocab))
-  for (int row = 0; row < rows; ++row) {
+  parallel_for(rows, worth_threads(int64_t(rows) * vocab), [&](int64_t row) {
     float* x = logits + size_t(row) * vocab;
     const float none = -__builtin_inff();
     Lanes most = splat(none), total = {};
@@ -36,7 +35,7 @@ void cross_entropy(double* loss, double* z_squared, int* best, float* logits, co
     double lse = double(m) + exact_log(double(l));
     loss[row] = lse - double(score);
     if (z_squared) z_squared[row] = lse * lse;
-    if (!weight) continue;
+    if (!weight) return;
     Lanes reciprocal = splat(1.0f / l), w = splat(weight[row]);
     Lanes z = splat(2.0f * z_loss * float(lse) * weight[row]);
     float p_target = x[target[row]] * (1.0f / l);
@@ -46,7 +45,7 @@ void cross_entropy(double* loss, double* z_squared, int* best, float* logits, co
     });
     float g = (p_target - 1.0f) * weight[row];
     x[target[row]] = z_loss > 0 ? fma(z.part[0][0], p_target, g) : g;
-  }
+  });
 }
 
 }  // namespace ISA

@@ -10,19 +10,17 @@
 namespace ISA {
 
 void head_gate_forward(float* y, const float* x, const float* z, int rows, int heads, int head_dim) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * heads * head_dim))
-  for (int64_t head = 0; head < int64_t(rows) * heads; ++head) {
+  parallel_for(int64_t(rows) * heads, worth_threads(int64_t(rows) * heads * head_dim), [&](int64_t head) {
     Lanes gate = splat(sigmoid(z[head]));
     const float* xh = x + head * head_dim;
     float* yh = y + head * head_dim;
     each_piece(head_dim, [&](int i, int n) { store(yh + i, load(xh + i, n) * gate, n); });
-  }
+  });
 }
 
 void head_gate_backward(float* dx, float* dz, const float* dy, const float* x, const float* z, int rows, int heads,
                         int head_dim) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * heads * head_dim))
-  for (int64_t head = 0; head < int64_t(rows) * heads; ++head) {
+  parallel_for(int64_t(rows) * heads, worth_threads(int64_t(rows) * heads * head_dim), [&](int64_t head) {
     float gate = sigmoid(z[head]);
     const float *dyh = dy + head * head_dim, *xh = x + head * head_dim;
     float* dxh = dx + head * head_dim;
@@ -33,7 +31,7 @@ void head_gate_backward(float* dx, float* dz, const float* dy, const float* x, c
       store(dxh + i, g * splat(gate), n);
     });
     dz[head] = sum(dot) * (gate * (1.0f - gate));
-  }
+  });
 }
 
 }  // namespace ISA

@@ -9,6 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "parallel.h"
+
 #if defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON)
@@ -173,15 +176,11 @@ template <class F>
 inline void each_piece_in_parallel(int64_t count, F f) {
   constexpr int64_t kBlock = 4096;  // elements a task
   int64_t blocks = (count + kBlock - 1) / kBlock;
-#pragma omp parallel for schedule(static) if (blocks > 2)
-  for (int64_t block = 0; block < blocks; ++block) {
+  parallel_for(blocks, blocks > 2, [&](int64_t block) {
     int64_t end = (block + 1) * kBlock < count ? (block + 1) * kBlock : count, i = block * kBlock;
     for (; i + kLanes <= end; i += kLanes) f(i, kLanes);
     if (i < end) f(i, int(end - i));
-  }
+  });
 }
-
-// Whether work of so many elementary operations is worth waking the other threads.
-inline bool worth_threads(int64_t operations) { return operations > 16384; }
 
 }  // namespace ISA

@@ -4,8 +4,6 @@
 // the inner dimension is cut into blocks whose right factor, a strip of kTileColumns columns, is packed and stays in
 // the second-level cache while all rows of the left factor pass by. Threads share strips, and rows where strips are
 // few.
-#include <omp.h>
-
 #include "kernels.h"
 #include "tables.h"
 #include "tile.h"
@@ -24,26 +22,25 @@ static void multiply_packed(float* c, size_t c_row, Left a, Right b, int rows, i
                             bool accumulate) {
   constexpr int kDepth = 512;  // inner indices a block: a packed strip of 512 × 32 floats is 64 KiB
   int strips = (columns + kTileColumns - 1) / kTileColumns;
-  bool parallel = worth_threads(int64_t(rows) * depth * columns / 8);
-  int threads = parallel ? omp_get_max_threads() : 1;
+  bool worthwhile = worth_threads(int64_t(rows) * depth * columns / 8);
+  int threads = worthwhile ? thread_count() : 1;
   int chunks = strips % threads == 0 || strips >= 8 * threads ? 1 : threads;
   int chunk_rows = round_up((rows + chunks - 1) / chunks, kTileRows);
-#pragma omp parallel for schedule(static) collapse(2) if (parallel)
-  for (int chunk = 0; chunk < chunks; ++chunk)
-    for (int strip = 0; strip < strips; ++strip) {
-      int row = chunk * chunk_rows, count = rows - row < chunk_rows ? rows - row : chunk_rows;
-      int column = strip * kTileColumns, wide = columns - column < kTileColumns ? columns - column : kTileColumns;
-      float* packed = thread_workspace(0, size_t(kDepth) * kTileColumns);
-      for (int k = 0; k < depth && count > 0; k += kDepth) {
-        int inner = depth - k < kDepth ? depth - k : kDepth;
-        if (b.transposed)
-          pack_transposed(packed, b.p + column * b.row + k, b.row, inner, wide, kTileColumns);
-        else
-          pack_rows(packed, b.p + k * b.row + column, b.row, inner, wide, kTileColumns);
-        multiply_strip(c + row * c_row + column, c_row, {a.p + row * a.row + k * a.step, a.row, a.step}, packed,
-                       kTileColumns, count, inner, wide, accumulate || k > 0);
-      }
+  parallel_for(int64_t(chunks) * strips, worthwhile, [&](int64_t task) {
+    int chunk = int(task / strips), strip = int(task % strips);
+    int row = chunk * chunk_rows, count = rows - row < chunk_rows ? rows - row : chunk_rows;
+    int column = strip * kTileColumns, wide = columns - column < kTileColumns ? columns - column : kTileColumns;
+    float* packed = thread_workspace(0, size_t(kDepth) * kTileColumns);
+    for (int k = 0; k < depth && count > 0; k += kDepth) {
+      int inner = depth - k < kDepth ? depth - k : kDepth;
+      if (b.transposed)
+        pack_transposed(packed, b.p + column * b.row + k, b.row, inner, wide, kTileColumns);
+      else
+        pack_rows(packed, b.p + k * b.row + column, b.row, inner, wide, kTileColumns);
+      multiply_strip(c + row * c_row + column, c_row, {a.p + row * a.row + k * a.step, a.row, a.step}, packed,
+                     kTileColumns, count, inner, wide, accumulate || k > 0);
     }
+  });
 }
 
 void matmul_forward(float* y, const float* x, const float* w, int rows, int in, int out) {

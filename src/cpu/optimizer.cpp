@@ -11,8 +11,7 @@ double sum_squares(const float* x, int64_t n) {
   constexpr int64_t kBlock = 4096;
   int64_t blocks = (n + kBlock - 1) / kBlock;
   float* partial = thread_workspace(2, blocks);
-#pragma omp parallel for schedule(static) if (blocks > 4)
-  for (int64_t block = 0; block < blocks; ++block) {
+  parallel_for(blocks, blocks > 4, [&](int64_t block) {
     int64_t first = block * kBlock, count = n - first < kBlock ? n - first : kBlock;
     Lanes square = {};
     each_piece(int(count), [&](int i, int length) {
@@ -20,7 +19,7 @@ double sum_squares(const float* x, int64_t n) {
       square = fma(v, v, square);
     });
     partial[block] = sum(square);
-  }
+  });
   double total = 0;
   for (int64_t block = 0; block < blocks; ++block) total += double(partial[block]);
   return total;
@@ -48,8 +47,7 @@ void blend(float* y, const float* x, float alpha, float beta, int64_t n) {
 }
 
 void row_normalize(float* x, float* v, float beta2, float eps, int rows, int width) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
-  for (int row = 0; row < rows; ++row) {
+  parallel_for(rows, worth_threads(int64_t(rows) * width), [&](int64_t row) {
     float* xr = x + size_t(row) * width;
     Lanes square = {};
     each_piece(width, [&](int i, int n) {
@@ -59,7 +57,7 @@ void row_normalize(float* x, float* v, float beta2, float eps, int rows, int wid
     v[row] = fma(beta2, v[row], (1.0f - beta2) * (sum(square) / float(width)));
     Lanes divisor = splat(__builtin_sqrtf(v[row]) + eps);
     each_piece(width, [&](int i, int n) { store(xr + i, load(xr + i, n) / divisor, n); });
-  }
+  });
 }
 
 }  // namespace ISA

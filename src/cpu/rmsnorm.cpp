@@ -15,26 +15,24 @@
 namespace ISA {
 
 void rmsnorm_forward(float* y, float* rrms, const float* x, const float* gain, int rows, int width, float eps) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
-  for (int row = 0; row < rows; ++row) {
+  parallel_for(rows, worth_threads(int64_t(rows) * width), [&](int64_t row) {
     const float* xr = x + size_t(row) * width;
     rrms[row] = reciprocal_rms(xr, width, eps);
     normalize_row(y + size_t(row) * width, xr, gain, rrms[row], width);
-  }
+  });
 }
 
 void rmsnorm_backward(float* dx, float* dgain, const float* dy, const float* x, const float* gain, const float* rrms,
                       int rows, int width) {
   constexpr int kColumns = 32;  // columns a task: whole cache lines, so that threads do not share one
-#pragma omp parallel if (worth_threads(int64_t(rows) * width))
-  {
-#pragma omp for schedule(static) nowait
-    for (int row = 0; row < rows; ++row) {
+  int blocks = (width + kColumns - 1) / kColumns;
+  parallel(worth_threads(int64_t(rows) * width), [&](int thread, int threads) {
+    for (int64_t row = int64_t(rows) * thread / threads; row < int64_t(rows) * (thread + 1) / threads; ++row) {
       size_t at = size_t(row) * width;
       normalize_row_backward(dx + at, dy + at, x + at, gain, rrms[row], width);
     }
-#pragma omp for schedule(static)
-    for (int first = 0; first < width; first += kColumns) {
+    for (int block = blocks * thread / threads; block < blocks * (thread + 1) / threads; ++block) {
+      int first = block * kColumns;
       int columns = width - first < kColumns ? width - first : kColumns;
       each_piece(columns, [&](int i, int n) {
         Lanes total = load(dgain + first + i, n);
@@ -45,7 +43,7 @@ void rmsnorm_backward(float* dx, float* dgain, const float* dy, const float* x, 
         store(dgain + first + i, total, n);
       });
     }
-  }
+  });
 }
 
 }  // namespace ISA

@@ -4,8 +4,6 @@
 //   backward   the turn's transpose is the turn back; then the norm's backward
 //
 // Bound by memory. Threads share rows; the gains' gradients, d wide, are sums over all rows and heads in order.
-#include <omp.h>
-
 #include "rmsnorm.h"
 #include "tables.h"
 #include "workspace.h"
@@ -42,16 +40,14 @@ static int64_t count_rows(const Segment* segments, int segment_count) {
 template <class F>
 static void each_row(const Segment* segments, int segment_count, int width, F f) {
   int64_t total = count_rows(segments, segment_count);
-#pragma omp parallel if (worth_threads(total * width))
-  {
-    int64_t begin = total * omp_get_thread_num() / omp_get_num_threads();
-    int64_t end = total * (omp_get_thread_num() + 1) / omp_get_num_threads(), before = 0;
+  parallel(worth_threads(total * width), [&](int thread, int threads) {
+    int64_t begin = total * thread / threads, end = total * (thread + 1) / threads, before = 0;
     for (int s = 0; s < segment_count; before += segments[s++].rows) {
       const Segment& g = segments[s];
       for (int64_t i = begin > before ? begin - before : 0; i < g.rows && before + i < end; ++i)
         f(g.row + i, g.position + i, g.own_kv + i, before + i);
     }
-  }
+  });
 }
 
 void qk_norm_rope_forward(float* q, float* k, float* v, float* rrms, const float* qkv, const float* q_gain,
@@ -92,8 +88,7 @@ void qk_norm_rope_backward(float* dqkv, float* dq_gain, float* dk_gain, const fl
   });
 
   int pieces = (d + kLanes - 1) / kLanes;
-#pragma omp parallel for schedule(static) if (worth_threads(count_rows(segments, segment_count) * width))
-  for (int task = 0; task < 2 * pieces; ++task) {
+  parallel_for(2 * pieces, worth_threads(count_rows(segments, segment_count) * width), [&](int64_t task) {
     bool is_q = task < pieces;
     int i = task % pieces * kLanes, n = d - i < kLanes ? d - i : kLanes;
     float* dgain = (is_q ? dq_gain : dk_gain) + i;
@@ -107,7 +102,7 @@ void qk_norm_rope_backward(float* dqkv, float* dq_gain, float* dk_gain, const fl
           total = fma(load(turned + ((before + r) * both + h) * d + i, n), normed, total);
         }
     store(dgain, total, n);
-  }
+  });
 }
 
 }  // namespace ISA

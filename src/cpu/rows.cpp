@@ -9,28 +9,27 @@
 namespace ISA {
 
 void gather_rows(float* out, const float* in, const int* source, int rows, int width) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
-  for (int row = 0; row < rows; ++row)
+  parallel_for(rows, worth_threads(int64_t(rows) * width), [&](int64_t row) {
     std::memcpy(out + size_t(row) * width, in + size_t(source[row]) * width, width * sizeof(float));
+  });
 }
 
 void scatter_rows(float* out, const float* in, const int* to, int rows, int width) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
-  for (int row = 0; row < rows; ++row)
+  parallel_for(rows, worth_threads(int64_t(rows) * width), [&](int64_t row) {
     std::memcpy(out + size_t(to[row]) * width, in + size_t(row) * width, width * sizeof(float));
+  });
 }
 
 void scatter_add_rows(float* out, const float* in, const int* source, int rows, int width) {
   constexpr int kColumns = 32;
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
-  for (int first = 0; first < width; first += kColumns) {
-    int columns = width - first < kColumns ? width - first : kColumns;
+  parallel_for((width + kColumns - 1) / kColumns, worth_threads(int64_t(rows) * width), [&](int64_t block) {
+    int first = int(block) * kColumns, columns = width - first < kColumns ? width - first : kColumns;
     for (int row = 0; row < rows; ++row) {
       float* to = out + size_t(source[row]) * width + first;
       const float* from = in + size_t(row) * width + first;
       each_piece(columns, [&](int i, int n) { store(to + i, load(to + i, n) + load(from + i, n), n); });
     }
-  }
+  });
 }
 
 void zero(float* x, int64_t n) {
@@ -57,11 +56,10 @@ void residual_forward(float* y, const float* x, const float* branch, float alpha
 }
 
 void bias_forward(float* y, const float* bias, int rows, int width) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * width))
-  for (int row = 0; row < rows; ++row) {
+  parallel_for(rows, worth_threads(int64_t(rows) * width), [&](int64_t row) {
     float* yr = y + size_t(row) * width;
     each_piece(width, [&](int i, int n) { store(yr + i, load(yr + i, n) + load(bias + i, n), n); });
-  }
+  });
 }
 
 void bias_backward(float* dbias, const float* dy, int rows, int width) {

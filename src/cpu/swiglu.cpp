@@ -10,20 +10,18 @@
 namespace ISA {
 
 void swiglu_forward(float* y, const float* gate_up, int rows, int ffn) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * ffn))
-  for (int row = 0; row < rows; ++row) {
+  parallel_for(rows, worth_threads(int64_t(rows) * ffn), [&](int64_t row) {
     const float* gr = gate_up + size_t(row) * 2 * ffn;
     float* yr = y + size_t(row) * ffn;
     each_piece(ffn, [&](int i, int n) {
       Lanes g = load(gr + i, n);
       store(yr + i, g * sigmoid(g) * load(gr + ffn + i, n), n);
     });
-  }
+  });
 }
 
 void swiglu_backward(float* dgate_up, const float* dy, const float* gate_up, int rows, int ffn) {
-#pragma omp parallel for schedule(static) if (worth_threads(int64_t(rows) * ffn))
-  for (int row = 0; row < rows; ++row) {
+  parallel_for(rows, worth_threads(int64_t(rows) * ffn), [&](int64_t row) {
     const float* gr = gate_up + size_t(row) * 2 * ffn;
     const float* dyr = dy + size_t(row) * ffn;
     float* dgr = dgate_up + size_t(row) * 2 * ffn;
@@ -32,7 +30,7 @@ void swiglu_backward(float* dgate_up, const float* dy, const float* gate_up, int
       store(dgr + i, d * u * (s * (one + g * (one - s))), n);
       store(dgr + ffn + i, d * (g * s), n);
     });
-  }
+  });
 }
 
 }  // namespace ISA
