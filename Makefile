@@ -10,7 +10,7 @@ OPTIMIZE ?= -O3
 CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -pthread -Wall -Wextra -Wno-psabi -Iinclude $(EXTRA)
 LDFLAGS := -pthread $(EXTRA)
 
-PROGRAMS := train
+PROGRAMS := train sample eval
 ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp))
 TESTS := $(wildcard test/*.cpp)
 

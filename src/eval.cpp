@@ -1,0 +1,57 @@
+// ./eval: the final table for any checkpoint.
+#include "checkpoint.h"
+#include "evaluate.h"
+#include "files.h"
+#include "flags.h"
+#include "log.h"
+#include "model.h"
+#include "program.h"
+#include "training_data.h"
+
+// What the run that made a checkpoint was trained on.
+static std::string recorded_flag(const std::string& checkpoint, const std::string& name) {
+  std::string path = checkpoint + "/state.json";
+  Json state = parse_json(read_file(path), path);
+  return state.get("flags", path).get_string(name, path);
+}
+
+int main(int argc, char** argv) {
+  return run_program("eval", [&] {
+    std::string model_path = "out", data, pack, device = "auto";
+    int threads = 0;
+    bool json = false;
+    Flags flags(
+        "./eval",
+        "Shows what a model can do on held-out text and puzzles: losses by fused passes, answers by decoding mode.");
+    flags.section("Evaluation");
+    flags.add("model", &model_path, "a checkpoint's folder, or an --out folder whose latest is meant");
+    flags.add("data", &data, "as for ./train; empty: what the model was trained on");
+    flags.choice("pack", &pack, {"", "documents", "stream"}, "as for ./train; empty: as it was trained");
+    flags.choice("device", &device, {"auto", "cpu", "cuda"}, "where the kernels run");
+    flags.add("threads", &threads, "CPU threads (0: all cores)", 0, 4096);
+    flags.add("json", &json, "print one JSON object instead of tables");
+    flags.parse(argc, argv);
+
+    set_threads(threads);
+    std::string checkpoint = find_checkpoint(model_path);
+    ModelConfig config = read_config(checkpoint);
+    if (data.empty()) data = recorded_flag(checkpoint, "data");
+    if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
+    TrainingData split = read_training_data(data, config.context, std::stoll(recorded_flag(checkpoint, "seed")));
+    Plan plan;
+    plan.add("parameters", double(param_layout(config).floats) * sizeof(float));
+    plan_evaluation_memory(plan, config, std::max(kEvaluationRows, config.context));
+    require_memory(plan);
+    Model model(config);
+    read_params(model, checkpoint);
+    std::vector<Batch> batches = validation_batches(split.validation, pack == "stream" ? Pack::stream : Pack::documents,
+                                                    config.context, kEvaluationRows);
+    Evaluation e = evaluate(kernels_for(device), config, model.params, batches, split.puzzles);
+    if (json)
+      std::printf("%s\n", write_json(to_json(e, split.puzzles)).c_str());
+    else
+      std::printf("%s on %s\n\n%s", checkpoint.c_str(), split.description.c_str(),
+                  show_evaluation(e, split.puzzles).c_str());
+    return 0;
+  });
+}

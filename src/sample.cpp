@@ -1,0 +1,205 @@
+// ./sample: continues prompts, or converses.
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "checkpoint.h"
+#include "files.h"
+#include "flags.h"
+#include "generate.h"
+#include "model.h"
+#include "program.h"
+#include "signals.h"
+#include "tokenizer.h"
+
+namespace {
+
+struct SampleOptions {
+  std::string model = "out", mode = "", prompt, prompts, device = "auto", stop;
+  int threads = 0, batch = 16;
+  int64_t seed = 1;
+  bool echo = true;
+  Generation generation;
+};
+
+void add_flags(Flags& f, SampleOptions& o) {
+  f.section("Model");
+  f.add("model", &o.model, "a checkpoint's folder, or an --out folder whose latest is meant");
+  f.choice("mode", &o.mode, {"", "standard", "soft", "fused", "sequential"},
+           "how states are fed back; empty: soft, or standard where the model has no feedback");
+  f.add("prefill-passes", &o.generation.prefill_passes, "fused passes over the prompt in mode fused", 1, 1000);
+  f.add("device", &o.device, "where the kernels run: auto, cpu or cuda");
+  f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
+  f.section("Text");
+  f.add("prompt", &o.prompt, "the text to continue; empty: end-of-text, from which a new text begins");
+  f.add("prompts", &o.prompts, "a file of prompts, one a line, continued together (-: standard input)");
+  f.add("tokens", &o.generation.tokens, "most tokens to generate", 0, 1 << 30);
+  f.add("stop", &o.stop, "end before this text; several are separated by |, and \\n is a line's end");
+  f.add("echo", &o.echo, "print the prompt, too");
+  f.add("batch", &o.batch, "prompts continued at a time", 1, 4096);
+  f.section("Sampling");
+  f.add("temperature", &o.generation.sampling.temperature, "0: the likeliest token", 0, 100);
+  f.add("top-k", &o.generation.sampling.top_k, "only the k likeliest tokens (0: all)", 0, 1 << 30);
+  f.add("top-p", &o.generation.sampling.top_p, "only the likeliest tokens that together reach p", 0, 1);
+  f.add("seed", &o.seed, "the same seed and prompt number give the same text", 0, INT64_MAX);
+}
+
+std::vector<std::string> split_stops(const std::string& stops) {
+  std::vector<std::string> out;
+  std::string now;
+  for (size_t i = 0; i <= stops.size(); ++i) {
+    if (i < stops.size() && stops[i] == '\\' && i + 1 < stops.size() &&
+        (stops[i + 1] == 'n' || stops[i + 1] == '\\' || stops[i + 1] == '|')) {
+      ++i;
+      now += stops[i] == 'n' ? '\n' : stops[i];
+    } else if (i == stops.size() || stops[i] == '|') {
+      if (!now.empty()) out.push_back(now);
+      now.clear();
+    } else {
+      now += stops[i];
+    }
+  }
+  return out;
+}
+
+// A prompt's tokens; an empty prompt is end-of-text.
+std::vector<int> prompt_tokens(const std::string& prompt, int context, const std::string& which) {
+  std::vector<int> tokens = encode(prompt);
+  if (tokens.empty()) tokens = {kEndOfText};
+  if (int(tokens.size()) > context)
+    fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), context);
+  return tokens;
+}
+
+class Sampler {
+ public:
+  Sampler(const SampleOptions& o, const Model& model, int sequences)
+      : o_(o),
+        model_(model),
+        decoder_(kernels_for(o.device), model.config, model.params, {sequences, 256, model.config.context}) {}
+
+  // Streams one text.
+  void one(const std::string& prompt) {
+    if (o_.echo) std::fputs(prompt.c_str(), stdout);
+    std::vector<Ending> endings =
+        continue_({prompt_tokens(prompt, decoder_.context(), "--prompt")}, 0, [](int, const std::string& piece) {
+          std::fwrite(piece.data(), 1, piece.size(), stdout);
+          std::fflush(stdout);
+        });
+    std::printf("\n");
+    if (endings[0] == Ending::context) std::fprintf(stderr, "[end of the context: %d tokens]\n", decoder_.context());
+  }
+
+  // Many prompts, some at a time; each text is printed when its group is done, in the file's order.
+  void many(const std::vector<std::string>& prompts) {
+    for (size_t first = 0; first < prompts.size() && !stop_signal(); first += o_.batch) {
+      std::vector<std::vector<int>> tokens;
+      size_t end = std::min(prompts.size(), first + o_.batch);
+      for (size_t i = first; i < end; ++i)
+        tokens.push_back(
+            prompt_tokens(prompts[i], decoder_.context(), text("prompt %zu of %s", i + 1, o_.prompts.c_str())));
+      std::vector<std::string> said(tokens.size());
+      continue_(tokens, int64_t(first), [&](int i, const std::string& piece) { said[i] += piece; });
+      for (size_t i = first; i < end; ++i) {
+        std::string out = (o_.echo ? prompts[i] : "") + said[i - first] + "\n";
+        std::fwrite(out.data(), 1, out.size(), stdout);
+      }
+      std::fflush(stdout);
+    }
+  }
+
+  // Each line is a prompt of its own; the model has been trained on single texts.
+  void converse() {
+    std::fprintf(stderr, "%s, mode %s, context %d tokens. Type the beginning of a text; Ctrl-D ends.\n",
+                 o_.model.c_str(), name_of(o_.generation.mode), decoder_.context());
+    std::string line;
+    for (int64_t number = 0; std::fputs("> ", stderr), std::getline(std::cin, line) && !stop_signal(); ++number) {
+      if (int(encode(line).size()) > decoder_.context()) {
+        std::fprintf(stderr, "[too long: %zu tokens; the context is %d]\n", encode(line).size(), decoder_.context());
+        continue;
+      }
+      std::vector<Ending> endings =
+          continue_({prompt_tokens(line, decoder_.context(), "the line")}, number, [](int, const std::string& piece) {
+            std::fwrite(piece.data(), 1, piece.size(), stdout);
+            std::fflush(stdout);
+          });
+      std::printf("\n");
+      std::fprintf(stderr, "[%s]\n", describe(endings[0]));
+    }
+    std::fputs("\n", stderr);
+  }
+
+ private:
+  std::vector<Ending> continue_(const std::vector<std::vector<int>>& prompts, int64_t first_number,
+                                const std::function<void(int, const std::string&)>& say) {
+    return generate(decoder_, model_.config, prompts, first_number, o_.generation, say,
+                    [] { return stop_signal() != 0; });
+  }
+
+  const SampleOptions& o_;
+  const Model& model_;
+  Decoder decoder_;
+};
+
+std::vector<std::string> read_prompts(const std::string& path) {
+  std::string all, line;
+  if (path == "-")
+    all.assign(std::istreambuf_iterator<char>(std::cin), {});
+  else
+    all = read_file(path);
+  std::vector<std::string> prompts;
+  for (char c : all) {
+    if (c == '\n')
+      prompts.push_back(line), line.clear();
+    else
+      line += c;
+  }
+  if (!line.empty()) prompts.push_back(line);
+  if (prompts.empty()) fail("%s holds no prompts", path == "-" ? "standard input" : path.c_str());
+  return prompts;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program("sample", [&] {
+    SampleOptions o;
+    Flags flags("./sample", "Continues prompts with a trained model; on a terminal without a prompt it converses.");
+    add_flags(flags, o);
+    flags.parse(argc, argv);
+    if (flags.given("prompt") && flags.given("prompts")) fail("--prompt and --prompts exclude each other");
+
+    set_threads(o.threads);
+    std::string checkpoint = find_checkpoint(o.model);
+    ModelConfig config = read_config(checkpoint);
+    bool feedback = config.fusion != Fusion::none;
+    if (o.mode.empty()) o.mode = feedback ? "soft" : "standard";
+    o.generation.mode = decode_mode_named(o.mode);
+    if (!feedback && o.generation.mode != DecodeMode::standard)
+      fail("--mode %s needs a model with feedback; %s has none", o.mode.c_str(), checkpoint.c_str());
+    o.generation.seed = uint64_t(o.seed), o.generation.stops = split_stops(o.stop);
+
+    bool terminal = isatty(0) && isatty(1), converses = !flags.given("prompt") && !flags.given("prompts") && terminal;
+    bool from_input = !flags.given("prompt") && !flags.given("prompts") && !isatty(0);
+    if (from_input) o.prompts = "-";
+    std::vector<std::string> prompts;
+    if (!o.prompts.empty()) prompts = read_prompts(o.prompts);
+    int sequences = std::max(1, std::min(o.batch, int(prompts.size())));
+    Plan plan;
+    plan.add("parameters", double(param_layout(config).floats) * sizeof(float));
+    Decoder::plan_memory(plan, config, {sequences, 256, config.context});
+    require_memory(plan);
+    Model model(config);
+    read_params(model, checkpoint);
+    catch_stop_signals();
+    Sampler sampler(o, model, sequences);
+    if (converses)
+      sampler.converse();
+    else if (!prompts.empty())
+      sampler.many(prompts);
+    else
+      sampler.one(o.prompt);
+    return stop_signal() ? 128 + stop_signal() : 0;
+  });
+}
