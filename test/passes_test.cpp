@@ -345,8 +345,10 @@ TEST(PlanPasses, TwoPassStepsOfUniformMixinRunAtMostThreeFifthsMoreRows) {
 std::vector<int> drawn_prefixes(PrefixMixin mixin, int length, int count) {
   Batch batch = random_batch(std::vector<int>(100, length), 11, 1);
   std::vector<int> all;
-  for (int64_t step = 0; int(all.size()) < count; ++step)
-    for (int p : draw_prefixes(batch, 2, {.mixin = mixin}, step, 0)[0]) all.push_back(p);
+  for (int64_t step = 0; int(all.size()) < count; ++step) {
+    std::vector<int> drawn = draw_prefixes(batch, 2, {.mixin = mixin}, step, 0)[0];
+    all.insert(all.end(), drawn.begin(), drawn.end());
+  }
   return all;
 }
 
