@@ -21,12 +21,19 @@ struct Model {
 
 // The model's description in a checkpoint's folder.
 ModelConfig read_config(const std::string& checkpoint);
-// Reads a checkpoint's parameters into a model of that description, after checking the checkpoint's sums.
+// Reads a checkpoint's parameters into a model of that description, after checking the checkpoint's sums. Fails where
+// one is not a finite number: such a model computes nothing.
 void read_params(Model&, const std::string& checkpoint);
 // Takes over the weights of another model: all that this one has, but that feedback parameters may be missing there (an
-// ordinary
-
+// ordinary transformer gets feedback); they keep their initial values.
 void init_from(Model&, const std::string& checkpoint);
+
+// Has the feedback of a checkpoint's model ever been trained? A run of one-pass steps leaves it as it was drawn.
+bool feedback_is_trained(const std::string& checkpoint, const ModelConfig&);
+// The model as it is to be shown: without its feedback where that was never trained.
+ModelConfig as_trained(ModelConfig, bool feedback_trained);
+// The first tensor that holds a number which is not finite; null where all are.
+const Param* find_not_finite(const Model&);
 
 // The kernel table for --device auto|cpu|cuda.
 const Kernels& kernels_for(const std::string& device);

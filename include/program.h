@@ -3,11 +3,17 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "error.h"
 
+// Makes ready what a program relies on: standard streams that are open, a full disk that is an error and not a signal,
+// and output that is known to have been written when the program ends with status 0. `name` starts messages.
+void begin_program(const char* name);
+
 template <class Body>
 int run_program(const char* name, Body body) {
+  begin_program(name);
   try {
     return body();
   } catch (const std::bad_alloc&) {
@@ -17,3 +23,10 @@ int run_program(const char* name, Body body) {
   }
   return 1;
 }
+
+// A word as a shell takes it: 'it'\''s'; words of plain characters stay as they are.
+std::string shell_word(const std::string& word);
+// The command that starts another program of ours, which lies beside the one that was started as `argv0`.
+std::string sibling(const std::string& argv0, const std::string& name);
+// Text for a terminal: control characters but \n and \t, and bytes that are not UTF-8, become ·.
+std::string visible(const std::string& text);

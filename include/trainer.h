@@ -15,6 +15,7 @@
 #include "training_data.h"
 
 struct TrainOptions {
+  std::string program = "./train";  // as it was started
   // Model
   std::string preset = "nano", fusion = "gate", plain_input = "normed";
   ModelConfig model;
@@ -36,10 +37,16 @@ struct TrainOptions {
 // Binds all flags of ./train. `options` must outlive the flags.
 void add_train_flags(Flags&, TrainOptions& options);
 
+// A current rate: sums over about the last `memory` seconds of steps.
+struct Pace {
+  double memory = 10, steps = 0, tokens = 0, rows = 0, seconds = 0;
+  void add(double new_tokens, double new_rows, double new_seconds);
+};
+
 class Trainer {
  public:
   // Resolves the flags (of a resumed run: with those recorded), reads the data, plans and takes memory, loads what is
-  // resumed. Everything that can be wrong is found here.
+  // resumed. Everything that can be wrong is found here, and only then is anything written.
   Trainer(TrainOptions&, Flags&);
   ~Trainer();
 
@@ -59,26 +66,46 @@ class Trainer {
     int64_t targets = 0, tokens = 0;
     int passes = 1;
   };
+
+  // What a run starts from: src/start.cpp.
+  void find_folders(Flags&);
   void find_resumed(Flags&);
+  Json recorded_flags() const;
   void take_record(Flags&, const Json& recorded, const std::string& path);
+  bool may_change(const std::string& flag, const std::string& value) const;
+  void take_sizes(Flags&);
   void resolve(Flags&);
+  void read_data(Flags&);
+  void take_memory();
   void load_state();
+  void claim_out(Flags&);
+  void set_later_checkpoints_aside();
   std::string plan_text() const;
+  double expected_rows(double from) const;
+
+  // Its steps: src/trainer.cpp.
   StepBatch next_step();
   PassLosses gradients(const StepBatch&, float z_loss);
   double objective(const PassLosses&) const;
   void train_step();
   void log_step(const StepBatch&, const PassLosses&, double norm, double seconds);
+  std::string time_left() const;
   void evaluate_held_out();
   void show_sample();
+  std::string talk_line() const;
   void save();
+  [[noreturn]] void fail_broken(const std::string& what) const;
   bool has_feedback() const { return o_.model.fusion != Fusion::none; }
+  bool feedback_trained() const;
 
   TrainOptions& o_;
-  std::string resumed_from_;    // a checkpoint's folder, or empty
-  bool restarted_ = false;      // a run that was stopped before its first checkpoint
-  std::string notes_;           // lines to show before the plan
-  Json record_, record_flags_;  // the resumed run's state.json; this run's flags
+  std::string resumed_from_;       // a checkpoint's folder, or empty
+  bool in_place_ = true;           // what is resumed lies in --out
+  bool restarted_ = false;         // a run that was stopped before its first checkpoint
+  bool other_order_ = false;       // a dump with other data flags than the resumed run's: from the first row
+  std::string notes_;              // lines to show before the plan
+  Json record_, record_flags_;     // the resumed run's state.json; this run's flags
+  bool feedback_started_ = false;  // the weights that this run started from had trained feedback
   TrainingData data_;
   std::unique_ptr<FolderLock> lock_;
   const Kernels* kernels_ = nullptr;
@@ -90,11 +117,11 @@ class Trainer {
   std::unique_ptr<PassRunner> runner_;
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<PassSchedule> schedule_;
-  std::vector<Batch> validation_;
+  std::vector<Batch> validation_, probe_;  // probe_: a few held-out rows, on which a model that is saved must compute
   std::unique_ptr<JsonLog> log_;
   std::unique_ptr<Progress> progress_;
-  int64_t step_ = 0, accumulation_ = 1, last_saved_ = -1;
+  int64_t step_ = 0, first_step_ = 0, accumulation_ = 1, last_saved_ = -1;
   Costs costs_;
   std::vector<double> recent_loss_;  // of each pass, a running mean
-  double pace_ = 0;                  // seconds a step, a running mean
+  Pace pace_;
 };

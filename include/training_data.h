@@ -7,7 +7,7 @@
 #include "data.h"
 
 struct TrainingData {
-  std::string description;
+  std::vector<std::string> description;  // parts of a sentence
   Documents train, validation;
   std::vector<Puzzle> puzzles;  // held out; empty for text files
   uint32_t checksum = 0;        // of the training tokens: a resumed run must find the same

@@ -1,4 +1,6 @@
 // ./eval: the final table for any checkpoint.
+#include <cstdlib>
+
 #include "checkpoint.h"
 #include "evaluate.h"
 #include "files.h"
@@ -13,6 +15,12 @@ static std::string recorded_flag(const std::string& checkpoint, const std::strin
   std::string path = checkpoint + "/state.json";
   Json state = parse_json(read_file(path), path);
   return state.get("flags", path).get_string(name, path);
+}
+
+static std::string join(const std::vector<std::string>& parts) {
+  std::string joined;
+  for (const std::string& part : parts) joined += (joined.empty() ? "" : ", ") + part;
+  return joined;
 }
 
 int main(int argc, char** argv) {
@@ -37,20 +45,24 @@ int main(int argc, char** argv) {
     ModelConfig config = read_config(checkpoint);
     if (data.empty()) data = recorded_flag(checkpoint, "data");
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
-    TrainingData split = read_training_data(data, config.context, std::stoll(recorded_flag(checkpoint, "seed")));
+    std::string seed = recorded_flag(checkpoint, "seed");
+    if (seed.empty() || seed.size() > 19 || seed.find_first_not_of("0123456789") != std::string::npos)
+      fail("%s/state.json: flag `seed` should be a whole number, not \"%s\"", checkpoint.c_str(), seed.c_str());
+    TrainingData split = read_training_data(data, config.context, int64_t(std::strtoull(seed.c_str(), nullptr, 10)));
     Plan plan;
     plan.add("parameters", double(param_layout(config).floats) * sizeof(float));
-    plan_evaluation_memory(plan, config, std::max(kEvaluationRows, config.context));
+    plan_evaluation_memory(plan, config, std::max(kEvaluationRows, config.context), !split.puzzles.empty());
     require_memory(plan);
     Model model(config);
     read_params(model, checkpoint);
     std::vector<Batch> batches = validation_batches(split.validation, pack == "stream" ? Pack::stream : Pack::documents,
                                                     config.context, kEvaluationRows);
-    Evaluation e = evaluate(kernels_for(device), config, model.params, batches, split.puzzles);
+    ModelConfig shown_as = as_trained(config, feedback_is_trained(checkpoint, config));
+    Evaluation e = evaluate(kernels_for(device), shown_as, model.params, batches, split.puzzles);
     if (json)
       std::printf("%s\n", write_json(to_json(e, split.puzzles)).c_str());
     else
-      std::printf("%s on %s\n\n%s", checkpoint.c_str(), split.description.c_str(),
+      std::printf("%s on %s\n\n%s", checkpoint.c_str(), join(split.description).c_str(),
                   show_evaluation(e, split.puzzles).c_str());
     return 0;
   });

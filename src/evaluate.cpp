@@ -155,7 +155,11 @@ std::vector<PassResult> evaluate_passes(const Kernels& run, const ModelConfig& c
 
 namespace {
 
-constexpr int kSequences = 256;
+// How many puzzles are answered at a time: their caches take sequences × context rows a layer.
+int sequences_for(const ModelConfig& c) {
+  constexpr int kMost = 256, kPositions = 1 << 14;
+  return std::clamp(kPositions / c.context, 1, kMost);
+}
 
 // One puzzle being answered.
 struct Dialogue {
@@ -224,7 +228,8 @@ std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const
                                  const std::vector<Puzzle>& puzzles, DecodeMode mode, int prefill_passes,
                                  std::vector<std::string>* said) {
   std::vector<bool> right;
-  DecoderLimits limits{int(std::min<size_t>(puzzles.size(), kSequences)), kSequences, c.context};
+  int sequences = int(std::min<size_t>(puzzles.size(), size_t(sequences_for(c))));
+  DecoderLimits limits{sequences, 256, c.context};
   if (puzzles.empty()) return right;
   Decoder decoder(run, c, params, limits);
   std::vector<const Puzzle*> asked;
@@ -250,12 +255,12 @@ std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const
 // --- The whole
 // ---------------------------------------------------------------------------------------------------------------
 
-void plan_evaluation_memory(Plan& plan, const ModelConfig& c, int batch_rows) {
+void plan_evaluation_memory(Plan& plan, const ModelConfig& c, int batch_rows, bool puzzles) {
   Buffers unused;
   Cutter count;
   cut(count, unused, c, batch_rows);
   Plan decoding;
-  Decoder::plan_memory(decoding, c, {kSequences, kSequences, c.context});
+  Decoder::plan_memory(decoding, c, {puzzles ? sequences_for(c) : 1, 256, c.context});
   plan.add("evaluation", std::max(double(count.used()) * sizeof(float), decoding.total()));
 }
 

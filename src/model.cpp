@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -13,10 +14,17 @@ ModelConfig read_config(const std::string& checkpoint) {
   return config_from_json(parse_json(read_file(path), path), path);
 }
 
+static void require_finite(const Model& model, const std::string& path) {
+  if (const Param* p = find_not_finite(model))
+    fail("%s: tensor %s holds numbers that are not finite: this model is broken, take an earlier one", path.c_str(),
+         p->name.c_str());
+}
+
 void read_params(Model& model, const std::string& checkpoint) {
   verify_checkpoint(checkpoint);
   SafetensorsFile file(checkpoint + "/model.safetensors");
   load_params(model.layout, model.block.data(), file);
+  require_finite(model, file.path());
 }
 
 void init_from(Model& model, const std::string& checkpoint) {
@@ -29,6 +37,31 @@ void init_from(Model& model, const std::string& checkpoint) {
     if (p.feedback && !file.find(p.name)) continue;
     std::memcpy(model.block.data() + p.offset, file.floats(p.name, p.shape()), p.size() * sizeof(float));
   }
+  require_finite(model, file.path());
+}
+
+bool feedback_is_trained(const std::string& checkpoint, const ModelConfig& config) {
+  if (config.fusion == Fusion::none) return false;
+  std::string path = checkpoint + "/state.json";
+  Json state = parse_json(read_file(path), path);
+  if (state.find("feedback_trained")) return state.get_bool("feedback_trained", path);
+  const std::vector<Json>& counts = state.get("update_counts", path).items;
+  std::vector<Param> params = param_layout(config).params;
+  for (size_t i = 0; i < std::min(counts.size(), params.size()); ++i)
+    if (params[i].feedback && counts[i].number > 0) return true;
+  return false;
+}
+
+ModelConfig as_trained(ModelConfig config, bool feedback_trained) {
+  if (!feedback_trained) config.fusion = Fusion::none;
+  return config;
+}
+
+const Param* find_not_finite(const Model& model) {
+  for (const Param& p : model.layout.params)
+    for (size_t i = 0; i < p.size(); ++i)
+      if (!std::isfinite(model.block.data()[p.offset + i])) return &p;
+  return nullptr;
 }
 
 const Kernels& kernels_for(const std::string& device) {

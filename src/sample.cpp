@@ -21,6 +21,7 @@ struct SampleOptions {
   int64_t seed = 1;
   bool echo = true;
   Generation generation;
+  std::string source() const { return prompts == "-" ? "standard input" : prompts; }
 };
 
 void add_flags(Flags& f, SampleOptions& o) {
@@ -29,7 +30,7 @@ void add_flags(Flags& f, SampleOptions& o) {
   f.choice("mode", &o.mode, {"", "standard", "soft", "fused", "sequential"},
            "how states are fed back; empty: soft, or standard where the model has no feedback");
   f.add("prefill-passes", &o.generation.prefill_passes, "fused passes over the prompt in mode fused", 1, 1000);
-  f.add("device", &o.device, "where the kernels run: auto, cpu or cuda");
+  f.choice("device", &o.device, {"auto", "cpu", "cuda"}, "where the kernels run");
   f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
   f.section("Text");
   f.add("prompt", &o.prompt, "the text to continue; empty: end-of-text, from which a new text begins");
@@ -72,6 +73,14 @@ std::vector<int> prompt_tokens(const std::string& prompt, int context, const std
   return tokens;
 }
 
+// A file or a pipe gets the bytes as they are; a terminal would take some of them for commands.
+void show(const std::string& piece) {
+  static const bool terminal = isatty(1);
+  std::string out = terminal ? visible(piece) : piece;
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  std::fflush(stdout);
+}
+
 class Sampler {
  public:
   Sampler(const SampleOptions& o, const Model& model, int sequences)
@@ -80,32 +89,26 @@ class Sampler {
         decoder_(kernels_for(o.device), model.config, model.params, {sequences, 256, model.config.context}) {}
 
   // Streams one text.
-  void one(const std::string& prompt) {
-    if (o_.echo) std::fputs(prompt.c_str(), stdout);
-    std::vector<Ending> endings =
-        continue_({prompt_tokens(prompt, decoder_.context(), "--prompt")}, 0, [](int, const std::string& piece) {
-          std::fwrite(piece.data(), 1, piece.size(), stdout);
-          std::fflush(stdout);
-        });
-    std::printf("\n");
+  void one(const std::string& prompt, const std::string& which) {
+    std::vector<int> tokens = prompt_tokens(prompt, decoder_.context(), which);
+    if (o_.echo) show(prompt);
+    std::vector<Ending> endings = continue_({tokens}, 0, [](int, const std::string& piece) { show(piece); });
+    show("\n");
     if (endings[0] == Ending::context) std::fprintf(stderr, "[end of the context: %d tokens]\n", decoder_.context());
   }
 
   // Many prompts, some at a time; each text is printed when its group is done, in the file's order.
   void many(const std::vector<std::string>& prompts) {
+    std::vector<std::vector<int>> tokens;
+    for (size_t i = 0; i < prompts.size(); ++i)
+      tokens.push_back(
+          prompt_tokens(prompts[i], decoder_.context(), text("prompt %zu of %s", i + 1, o_.source().c_str())));
     for (size_t first = 0; first < prompts.size() && !stop_signal(); first += o_.batch) {
-      std::vector<std::vector<int>> tokens;
       size_t end = std::min(prompts.size(), first + o_.batch);
-      for (size_t i = first; i < end; ++i)
-        tokens.push_back(
-            prompt_tokens(prompts[i], decoder_.context(), text("prompt %zu of %s", i + 1, o_.prompts.c_str())));
-      std::vector<std::string> said(tokens.size());
-      continue_(tokens, int64_t(first), [&](int i, const std::string& piece) { said[i] += piece; });
-      for (size_t i = first; i < end; ++i) {
-        std::string out = (o_.echo ? prompts[i] : "") + said[i - first] + "\n";
-        std::fwrite(out.data(), 1, out.size(), stdout);
-      }
-      std::fflush(stdout);
+      std::vector<std::string> said(end - first);
+      continue_({tokens.begin() + first, tokens.begin() + end}, int64_t(first),
+                [&](int i, const std::string& piece) { said[i] += piece; });
+      for (size_t i = first; i < end; ++i) show((o_.echo ? prompts[i] : "") + said[i - first] + "\n");
     }
   }
 
@@ -119,12 +122,9 @@ class Sampler {
         std::fprintf(stderr, "[too long: %zu tokens; the context is %d]\n", encode(line).size(), decoder_.context());
         continue;
       }
-      std::vector<Ending> endings =
-          continue_({prompt_tokens(line, decoder_.context(), "the line")}, number, [](int, const std::string& piece) {
-            std::fwrite(piece.data(), 1, piece.size(), stdout);
-            std::fflush(stdout);
-          });
-      std::printf("\n");
+      std::vector<Ending> endings = continue_({prompt_tokens(line, decoder_.context(), "the line")}, number,
+                                              [](int, const std::string& piece) { show(piece); });
+      show("\n");
       std::fprintf(stderr, "[%s]\n", describe(endings[0]));
     }
     std::fputs("\n", stderr);
@@ -142,6 +142,7 @@ class Sampler {
   Decoder decoder_;
 };
 
+// One prompt a line; a carriage return before the line's end is part of it.
 std::vector<std::string> read_prompts(const std::string& path) {
   std::string all, line;
   if (path == "-")
@@ -149,14 +150,18 @@ std::vector<std::string> read_prompts(const std::string& path) {
   else
     all = read_file(path);
   std::vector<std::string> prompts;
+  auto end_line = [&] {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    prompts.push_back(line);
+    line.clear();
+  };
   for (char c : all) {
     if (c == '\n')
-      prompts.push_back(line), line.clear();
+      end_line();
     else
       line += c;
   }
-  if (!line.empty()) prompts.push_back(line);
-  if (prompts.empty()) fail("%s holds no prompts", path == "-" ? "standard input" : path.c_str());
+  if (!line.empty()) end_line();
   return prompts;
 }
 
@@ -174,17 +179,25 @@ int main(int argc, char** argv) {
     std::string checkpoint = find_checkpoint(o.model);
     ModelConfig config = read_config(checkpoint);
     bool feedback = config.fusion != Fusion::none;
-    if (o.mode.empty()) o.mode = feedback ? "soft" : "standard";
+    if (o.mode.empty()) o.mode = feedback_is_trained(checkpoint, config) ? "soft" : "standard";
     o.generation.mode = decode_mode_named(o.mode);
     if (!feedback && o.generation.mode != DecodeMode::standard)
       fail("--mode %s needs a model with feedback; %s has none", o.mode.c_str(), checkpoint.c_str());
     o.generation.seed = uint64_t(o.seed), o.generation.stops = split_stops(o.stop);
 
-    bool terminal = isatty(0) && isatty(1), converses = !flags.given("prompt") && !flags.given("prompts") && terminal;
-    bool from_input = !flags.given("prompt") && !flags.given("prompts") && !isatty(0);
-    if (from_input) o.prompts = "-";
+    bool asked = flags.given("prompt") || flags.given("prompts"), converses = !asked && isatty(0) && isatty(1);
     std::vector<std::string> prompts;
-    if (!o.prompts.empty()) prompts = read_prompts(o.prompts);
+    if (!o.prompts.empty()) {
+      prompts = read_prompts(o.prompts);
+      if (prompts.empty()) fail("--prompts: %s holds no prompts", o.source().c_str());
+    } else if (!asked && !isatty(0)) {
+      o.prompts = "-";
+      prompts = read_prompts("-");  // where there is nothing, a new text begins
+    }
+    if (prompts.size() <= 1 && !converses) {
+      if (!prompts.empty()) o.prompt = prompts[0];
+      prompts.clear();
+    }
     int sequences = std::max(1, std::min(o.batch, int(prompts.size())));
     Plan plan;
     plan.add("parameters", double(param_layout(config).floats) * sizeof(float));
@@ -192,14 +205,14 @@ int main(int argc, char** argv) {
     require_memory(plan);
     Model model(config);
     read_params(model, checkpoint);
-    catch_stop_signals();
+    catch_stop_signals(converses);
     Sampler sampler(o, model, sequences);
     if (converses)
       sampler.converse();
     else if (!prompts.empty())
       sampler.many(prompts);
     else
-      sampler.one(o.prompt);
+      sampler.one(o.prompt, o.prompts.empty() ? "--prompt" : "the prompt of " + o.source());
     return stop_signal() ? 128 + stop_signal() : 0;
   });
 }

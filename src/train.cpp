@@ -6,6 +6,7 @@
 int main(int argc, char** argv) {
   return run_program("train", [&] {
     TrainOptions options;
+    options.program = argc > 0 ? argv[0] : "train";
     Flags flags("./train", "Trains a full-bandwidth transformer, or a plain one, and shows what its feedback does.");
     add_train_flags(flags, options);
     flags.epilogue(
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
     }
     catch_stop_signals();
     if (!trainer.run()) return 128 + stop_signal();
+    release_stop_signals();  // all is saved
     trainer.report();
     return 0;
   });

@@ -16,11 +16,13 @@ static void describe(TrainingData& data, const std::string& what) {
     for (uint8_t predictable : d.predictable) n += predictable;
     return n;
   };
-  data.description =
-      text("%s: %s documents, %s tokens, %.0f %% of them targets; held out %s documents, %s tokens", what.c_str(),
-           show_count(data.train.count()).c_str(), show_count(double(data.train.tokens.size())).c_str(),
-           100 * targets(data.train) / double(data.train.tokens.size()), show_count(data.validation.count()).c_str(),
-           show_count(double(data.validation.tokens.size())).c_str());
+  auto size_of = [](const Documents& d) {
+    return text("%s document%s", show_count(d.count()).c_str(), d.count() == 1 ? "" : "s");
+  };
+  data.description = {what + ": " + size_of(data.train), show_count(double(data.train.tokens.size())) + " tokens",
+                      text("%.0f %% of them targets", 100 * targets(data.train) / double(data.train.tokens.size())),
+                      "held out " + size_of(data.validation),
+                      show_count(double(data.validation.tokens.size())) + " tokens"};
   data.checksum = crc32c(0, data.train.tokens.data(), data.train.tokens.size() * sizeof(uint16_t));
 }
 

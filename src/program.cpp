@@ -1,0 +1,79 @@
+// What programs share: their standard streams, and text that is shown to people or pasted by them.
+#include "program.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "signals.h"
+
+static const char* program_name = "";
+
+// What was printed may be waiting in a buffer, and what was written may have met a full disk: status 0 would be a lie.
+// That a reader has gone away is no mistake.
+static void finish_output() {
+  bool failed = std::fflush(stdout) != 0;
+  int reason = failed ? errno : 0;
+  if ((!failed && !std::ferror(stdout)) || reason == EPIPE || stop_signal() == SIGPIPE) return;
+  std::fprintf(stderr, "%s: cannot write to standard output%s%s\n", program_name, reason ? ": " : "",
+               reason ? std::strerror(reason) : "");
+  _exit(1);
+}
+
+void begin_program(const char* name) {
+  program_name = name;
+  // Where one is closed, the next file that is opened would take its place, and be printed into.
+  for (int fd = 0; fd <= 2; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDWR);
+#ifdef SIGXFSZ
+  std::signal(SIGXFSZ, SIG_IGN);  // the write that goes too far fails, and is reported as any other
+#endif
+  std::atexit(finish_output);
+}
+
+std::string shell_word(const std::string& word) {
+  bool plain = !word.empty();
+  std::string quoted;
+  for (char c : word) {
+    bool harmless = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    (c && std::strchr("/._-+=:,@%", c));
+    plain = plain && harmless;
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return plain ? word : "'" + quoted + "'";
+}
+
+std::string sibling(const std::string& argv0, const std::string& name) {
+  size_t slash = argv0.rfind('/');
+  return slash == std::string::npos ? name : shell_word(argv0.substr(0, slash + 1) + name);
+}
+
+// The length of the UTF-8 character at `at`, or 0 where there is none (the Unicode Standard, table 3-7).
+static size_t character_length(const std::string& s, size_t at) {
+  auto byte = [&](size_t i) -> unsigned { return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u; };
+  unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  size_t length = lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+  unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+  unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+  for (size_t i = 1; i < length; ++i, low = 0x80, high = 0xbf)
+    if (byte(i) < low || byte(i) > high) return 0;
+  return length;
+}
+
+std::string visible(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    size_t length = character_length(text, at);
+    unsigned char lead = text[at];
+    bool control = length == 1 && (lead < 0x20 || lead == 0x7f) && lead != '\n' && lead != '\t';
+    bool c1 = length == 2 && lead == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0;
+    out += length == 0 || control || c1 ? "·" : text.substr(at, length);
+    at += length > 0 ? length : 1;
+  }
+  return out;
+}

@@ -1,0 +1,436 @@
+// What a run starts from: its flags and those recorded, the checkpoint it continues, its data, its memory, and the
+// plan.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "checkpoint.h"
+#include "error.h"
+#include "program.h"
+#include "trainer.h"
+
+namespace {
+
+// Flags that a resumed run may not change: the model …
+constexpr const char* kModelFlags[] = {"model",       "layers",         "width",
+                                       "heads",       "kv-heads",       "head-dim",
+                                       "ffn",         "window",         "full-attention-every",
+                                       "rope-theta",  "residual-scale", "fusion",
+                                       "plain-input", "head-gate",      "branch-norm"};
+// … and what its data, their order and its state depend on.
+constexpr const char* kDataFlags[] = {"data", "pack", "seq", "batch", "batch-tokens", "optimizer", "seed"};
+// Flags that belong to one start of the program, not to the run.
+constexpr const char* kOfOneStart[] = {"resume", "init-from", "dump", "out", "threads", "device"};
+
+template <size_t n>
+bool is_one_of(const std::string& name, const char* const (&names)[n]) {
+  return std::any_of(names, names + n, [&](const char* other) { return name == other; });
+}
+
+std::string conf_path(const std::string& out) { return out + "/run.conf"; }
+
+// The flags as a file for --config.
+std::string conf_text(const Flags& flags) {
+  std::string lines = "# The flags of this run; ./train --config takes this file.\n";
+  for (const auto& [name, value] : flags.values()) {
+    if (is_one_of(name, kOfOneStart)) continue;
+    std::string quoted;
+    for (char c : value)
+      quoted += c == '"' || c == '\\' ? std::string("\\") + c : c == '\n' ? "\\n" : std::string(1, c);
+    lines += name + " = \"" + quoted + "\"\n";
+  }
+  return lines;
+}
+
+Json flags_record(const Flags& flags) {
+  Json record = Json::object();
+  for (const auto& [name, value] : flags.values())
+    if (!is_one_of(name, kOfOneStart)) record.set(name, value);
+  return record;
+}
+
+// The flags that a run's folder holds.
+Json conf_record(const std::string& path) {
+  Flags recorded("", "");
+  TrainOptions options;
+  add_train_flags(recorded, options);
+  std::string argument = "--config=" + path;
+  char* words[] = {nullptr, argument.data()};
+  recorded.parse(2, words);
+  return flags_record(recorded);
+}
+
+std::string parent_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// A folder's own name: without slashes behind it, and not through a link or a dot, whose parent is another.
+std::string own_name(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::error_code error;
+  std::string last = path.substr(path.rfind('/') + 1);
+  if (last != "." && last != ".." && !std::filesystem::is_symlink(path, error)) return path;
+  std::filesystem::path real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
+}
+
+bool same_folder(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
+}
+
+// Steps of the folders named as checkpoints, whole or not.
+bool holds_checkpoints(const std::string& out) {
+  std::vector<std::string> names = list_folder(out);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return checkpoint_step(name) >= 0 && folder_exists(out + "/" + name);
+  });
+}
+
+}  // namespace
+
+// --- What is resumed
+// -----------------------------------------------------------------------------------------------------------------
+
+// Where the run lives, and whether what is resumed lives there, too: --resume names a checkpoint, or a run's folder.
+void Trainer::find_folders(Flags& flags) {
+  if (!o_.resume.empty() && !o_.init_from.empty()) fail("--resume and --init-from exclude each other");
+  while (o_.out.size() > 1 && o_.out.back() == '/') o_.out.pop_back();
+  if (o_.resume.empty() || o_.resume == "latest") return;
+  o_.resume = own_name(o_.resume);
+  bool is_checkpoint = checkpoint_step(o_.resume) >= 0 || file_exists(o_.resume + "/manifest.json");
+  std::string run = is_checkpoint ? parent_of(o_.resume) : o_.resume;
+  if (!flags.given("out")) o_.out = run;
+  in_place_ = same_folder(run, o_.out);
+  if (is_checkpoint && checkpoint_step(o_.resume) < 0 && in_place_ && o_.dump.empty())
+    fail("--resume %s: a checkpoint that is not in its run's folder; say with --out where the run is to continue",
+         o_.resume.c_str());
+}
+
+// Finds what --resume means and takes over that run's flags.
+void Trainer::find_resumed(Flags& flags) {
+  if (o_.resume.empty()) return;
+  bool latest = o_.resume == "latest";
+  std::string run = latest ? o_.out : o_.resume;
+  bool is_checkpoint = !latest && (checkpoint_step(run) >= 0 || file_exists(run + "/manifest.json"));
+  if (is_checkpoint) {
+    resumed_from_ = find_checkpoint(run);
+    verify_checkpoint(resumed_from_);
+  } else if (holds_checkpoints(run)) {
+    resumed_from_ = latest_sound_checkpoint(run);
+  } else if (file_exists(conf_path(run)) && o_.dump.empty()) {
+    notes_ += text("%s has no checkpoint yet: starting its run again from the first step\n", run.c_str());
+    take_record(flags, conf_record(conf_path(run)), conf_path(run));
+    restarted_ = true;
+    return;
+  } else if (!latest || !o_.dump.empty()) {
+    find_checkpoint(run);  // fails and says what is there
+    return;
+  } else {
+    notes_ += text("%s holds no run to resume: starting a new one\n", o_.out.c_str());
+    return;
+  }
+  std::string path = resumed_from_ + "/state.json";
+  record_ = parse_json(read_file(path), path);
+  step_ = first_step_ = record_.get_int("step", path);
+  take_record(flags, recorded_flags(), path);
+}
+
+// The checkpoint's flags. Those that a run may change it may have changed since: then run.conf has them, from its
+// latest start.
+Json Trainer::recorded_flags() const {
+  std::string path = resumed_from_ + "/state.json";
+  Json flags = record_.get("flags", path);
+  std::string conf = conf_path(parent_of(resumed_from_));
+  if (o_.resume != "latest" && checkpoint_step(o_.resume) >= 0) return flags;
+  if (!file_exists(conf)) return flags;
+  for (const auto& [name, value] : conf_record(conf).members)
+    if (!is_one_of(name, kModelFlags) && !is_one_of(name, kDataFlags)) flags.set(name, value);
+  return flags;
+}
+
+bool Trainer::may_change(const std::string& flag, const std::string& value) const {
+  if (is_one_of(flag, kModelFlags)) return false;
+  if (flag == "data") return !restarted_ && file_exists(value);  // a file may have moved; its checksum decides
+  return !o_.dump.empty() || !is_one_of(flag, kDataFlags);
+}
+
+// Takes the recorded flags where none were given; refuses given ones that would make it another run.
+void Trainer::take_record(Flags& flags, const Json& recorded, const std::string& path) {
+  for (const auto& [name, value] : recorded.members) {
+    if (value.kind != Json::Kind::string)
+      fail("%s: flag `%s` should be recorded as a string", path.c_str(), name.c_str());
+    std::string given;
+    for (const auto& [flag, now] : flags.values())
+      if (flag == name) given = now;
+    if (!flags.given(name)) {
+      flags.set(name, value.string, path);
+      continue;
+    }
+    if (given == value.string) continue;
+    if (!may_change(name, given))
+      fail(
+          "--%s %s: the run in %s has %s; leave the flag out to continue it, or start another run (--init-from takes "
+          "its weights)",
+          name.c_str(), given.c_str(), parent_of(path).c_str(), value.string.c_str());
+    other_order_ |= name == "pack" || name == "seq" || name == "seed";
+    notes_ += text("--%s is now %s, was %s\n", name.c_str(), given.c_str(), value.string.c_str());
+  }
+}
+
+// --- From words to values
+// ------------------------------------------------------------------------------------------------------------
+
+// The model's sizes: as given, else those of the weights that are taken over, else of the preset.
+void Trainer::take_sizes(Flags& flags) {
+  bool takes_over = !o_.init_from.empty() && !flags.given("model");
+  ModelConfig p = takes_over ? read_config(find_checkpoint(o_.init_from)) : preset(o_.preset);
+  auto take = [&](const char* name, auto& value, auto from_preset) {
+    if (!flags.given(name)) value = from_preset;
+  };
+  ModelConfig& m = o_.model;
+  take("layers", m.layers, p.layers), take("width", m.width, p.width), take("heads", m.heads, p.heads);
+  take("kv-heads", m.kv_heads, flags.given("heads") ? m.heads : p.kv_heads);
+  take("head-dim", m.head_dim,
+       std::max(2, flags.given("width") || flags.given("heads") ? m.width / m.heads : p.head_dim));
+  take("ffn", m.ffn, flags.given("width") ? (m.width * 8 / 3 + 63) / 64 * 64 : p.ffn);
+  take("seq", m.context, p.context), take("window", m.window, p.window);
+  take("full-attention-every", m.full_attention_every, p.full_attention_every);
+  if (!flags.given("head-dim") && m.width % m.heads != 0)
+    fail("--width %d is not a multiple of --heads %d; choose others, or give --head-dim", m.width, m.heads);
+  if (!takes_over) return;
+  take("rope-theta", m.rope_theta, p.rope_theta), take("residual-scale", m.residual_scale, p.residual_scale);
+  take("plain-input", o_.plain_input, std::string(name_of(p.plain_input)));
+  take("head-gate", m.head_gate, p.head_gate), take("branch-norm", m.branch_norm, p.branch_norm);
+  if (p.fusion != Fusion::none) take("fusion", o_.fusion, std::string(name_of(p.fusion)));
+}
+
+void Trainer::resolve(Flags& flags) {
+  bool recorded = !resumed_from_.empty() || restarted_;
+  if (!recorded) take_sizes(flags);
+  if (step_ > o_.steps)
+    fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.c_str(), (long long)step_);
+  schedule_ = std::make_unique<PassSchedule>(o_.passes);
+  if (!recorded && schedule_->most_passes() == 1 && !flags.given("fusion")) o_.fusion = "none";
+  o_.model.fusion = fusion_named(o_.fusion);
+  o_.model.plain_input = plain_input_named(o_.plain_input);
+  o_.model.resolve();
+  if (schedule_->most_passes() > 1 && !has_feedback())
+    fail("--passes %s needs a model with feedback; --fusion none has none", o_.passes.c_str());
+  o_.pass.mixin = o_.mixin == "half"      ? PrefixMixin::half
+                  : o_.mixin == "uniform" ? PrefixMixin::uniform
+                                          : PrefixMixin::off;
+  o_.pass.gradient = o_.gradient == "through"  ? GradientMode::through
+                     : o_.gradient == "detach" ? GradientMode::detach
+                                               : GradientMode::last;
+  o_.pass.seed = uint64_t(o_.seed);
+  o_.optim.kind = o_.optimizer == "adamw" ? OptimizerKind::adamw : OptimizerKind::normuon;
+  o_.optim.resolve();
+  if (!o_.dump.empty()) o_.batch_tokens = 0;  // a dump is one micro-batch
+  int64_t micro = int64_t(o_.batch) * o_.model.context, wanted = o_.batch_tokens > 0 ? o_.batch_tokens : micro;
+  if (wanted % micro != 0)
+    fail("--batch-tokens %lld is not a multiple of --batch × --seq = %lld", (long long)wanted, (long long)micro);
+  if (micro > 1 << 26)
+    fail("--batch × --seq is %lld rows, more than this engine takes at once; use --batch-tokens to accumulate",
+         (long long)micro);
+  accumulation_ = wanted / micro;
+}
+
+void Trainer::read_data(Flags& flags) {
+  Pack pack = o_.pack == "stream" ? Pack::stream : Pack::documents;
+  try {
+    data_ = read_training_data(o_.data, o_.model.context, o_.seed);
+  } catch (const Error& e) {
+    if (resumed_from_.empty() || flags.given("data")) throw;
+    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), resumed_from_.c_str());
+  }
+  if (!resumed_from_.empty() && !other_order_ &&
+      uint32_t(record_.get_int("data_checksum", resumed_from_ + "/state.json")) != data_.checksum)
+    fail("--data %s: the run in %s was trained on other data; has the file changed?", o_.data.c_str(),
+         resumed_from_.c_str());
+  loader_ = std::make_unique<Loader>(data_.train, pack, o_.model.context, uint64_t(o_.seed));
+  validation_ = validation_batches(data_.validation, pack, o_.model.context, kEvaluationRows);
+  probe_ = validation_batches(data_.validation, pack, o_.model.context, o_.model.context);
+  probe_.resize(std::min<size_t>(probe_.size(), 1));
+}
+
+void Trainer::take_memory() {
+  ParamLayout layout = param_layout(o_.model);
+  PassLimits limits{o_.batch * o_.model.context, schedule_->most_passes()};
+  plan_.add("parameters", double(layout.floats) * sizeof(float));
+  plan_.add("gradients", double(layout.floats) * sizeof(float));
+  if (o_.dump.empty()) Optimizer::plan_memory(plan_, layout, o_.optim);
+  PassRunner::plan_memory(plan_, o_.model, limits);
+  if (o_.dump.empty())
+    plan_evaluation_memory(plan_, o_.model, std::max(kEvaluationRows, o_.model.context), !data_.puzzles.empty());
+  require_memory(plan_);
+
+  model_ = std::make_unique<Model>(o_.model);
+  grads_ = Block(layout.floats);
+  grad_views_ = view_params(o_.model, model_->layout, grads_.data());
+  if (o_.dump.empty()) optimizer_ = std::make_unique<Optimizer>(*kernels_, model_->layout, o_.optim);
+  runner_ = std::make_unique<PassRunner>(*kernels_, model_->config, limits);
+}
+
+Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
+  bool dumping = !o_.dump.empty();
+  find_folders(flags);
+  if (!dumping && (holds_checkpoints(o_.out) || file_exists(conf_path(o_.out))))
+    lock_ = std::make_unique<FolderLock>(o_.out);
+  bool goes_elsewhere = o_.resume.empty() || !in_place_;
+  if (!dumping && goes_elsewhere && holds_checkpoints(o_.out))
+    fail("%s holds a run: continue it with --resume, or give this one another --out", o_.out.c_str());
+  find_resumed(flags);
+  resolve(flags);
+  o_.threads = set_threads(o_.threads);
+  kernels_ = &kernels_for(o_.device);
+  read_data(flags);
+  take_memory();
+  if (!resumed_from_.empty()) {
+    load_state();
+  } else {
+    init_params(model_->layout, model_->block.data(), uint64_t(o_.seed));
+    if (!o_.init_from.empty()) {
+      std::string from = find_checkpoint(o_.init_from);
+      init_from(*model_, from);
+      feedback_started_ = has_feedback() && feedback_is_trained(from, read_config(from));
+    }
+  }
+  if (!dumping) claim_out(flags);
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::load_state() {
+  std::string path = resumed_from_ + "/state.json";
+  read_params(*model_, resumed_from_);
+  feedback_started_ = feedback_is_trained(resumed_from_, model_->config);
+  if (!other_order_) loader_->seek({record_.get_int("epoch", path), record_.get_int("epoch_row", path)});
+  if (!o_.dump.empty()) return;
+  std::vector<int64_t> counts;
+  for (const Json& n : record_.get("update_counts", path).items) {
+    if (n.kind != Json::Kind::number || n.number < 0)
+      fail("%s: `update_counts` should hold whole numbers", path.c_str());
+    counts.push_back(int64_t(n.number));
+  }
+  SafetensorsFile moments(resumed_from_ + "/optimizer.safetensors");
+  optimizer_->load(moments, counts);
+  if (in_place_) last_saved_ = step_;
+  costs_.tokens = record_.get_int("tokens", path);
+  costs_.token_passes = record_.get_number("token_passes", path);
+  costs_.rows = record_.get_number("rows", path);
+  costs_.flops = record_.get_number("flops", path);
+  costs_.seconds = record_.get_number("seconds", path);
+}
+
+// From here on the run writes: its folder, its flags, its log.
+void Trainer::claim_out(Flags& flags) {
+  make_folder(o_.out);
+  if (!lock_) {
+    lock_ = std::make_unique<FolderLock>(o_.out);
+    if (holds_checkpoints(o_.out)) fail("%s: another run has just been started there", o_.out.c_str());
+  }
+  set_later_checkpoints_aside();
+  record_flags_ = flags_record(flags);
+  write_file(conf_path(o_.out), conf_text(flags));
+  cut_log(o_.out + "/log.jsonl", resumed_from_.empty() ? -1 : step_);
+  log_ = std::make_unique<JsonLog>(o_.out + "/log.jsonl");
+}
+
+// Where a run goes on from an earlier checkpoint, what came after that is no longer its past; but it may be wanted.
+void Trainer::set_later_checkpoints_aside() {
+  if (resumed_from_.empty() || !in_place_) return;
+  std::vector<std::string> names = list_folder(o_.out);
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    if (checkpoint_step(*name) <= step_ || (*name)[0] == '.' || !folder_exists(o_.out + "/" + *name)) continue;
+    std::string aside = o_.out + "/aside_" + *name;
+    for (int n = 2; folder_exists(aside) || file_exists(aside); ++n) aside = o_.out + text("/aside_%d_", n) + *name;
+    rename_path(o_.out + "/" + *name, aside);
+    notes_ += text("a later checkpoint is now %s: remove it when it is not wanted\n", aside.c_str());
+  }
+}
+
+// --- The plan
+// ------------------------------------------------------------------------------------------------------------
+
+// Rows that a token costs on average in the steps from this fraction of the run on.
+double Trainer::expected_rows(double from) const {
+  constexpr int kPoints = 1000;
+  double length =
+      std::min<double>(o_.model.context, double(data_.train.tokens.size()) / std::max(1, data_.train.count()));
+  double off = (length - 1) / length, uniform = off / 2, total = 0;
+  double suffix = o_.pass.mixin == PrefixMixin::uniform ? uniform
+                  : o_.pass.mixin == PrefixMixin::off   ? off
+                                                        : 0.75 * off;
+  int first = std::min(int(from * kPoints), kPoints - 1);
+  for (int i = first; i < kPoints; ++i)
+    for (int k = 1; k <= schedule_->most_passes(); ++k) {
+      double rows = 1 + (k - 1) * suffix;
+      if (o_.pass.gradient == GradientMode::last && k > 1) rows += 1 - suffix;  // the last pass runs whole
+      total += schedule_->share(k, i, kPoints) * rows;
+    }
+  return total / (kPoints - first);
+}
+
+namespace {
+
+// A line of the plan: a name, and parts that stay together, at most 100 columns wide.
+std::string plan_line(const char* name, const std::vector<std::string>& parts) {
+  constexpr size_t kWidth = 100, kIndent = 9;
+  std::string out = text("%-9s", name), line;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::string part = parts[i] + (i + 1 < parts.size() ? "," : "");
+    if (!line.empty() && kIndent + columns_of(line) + 1 + columns_of(part) > kWidth) {
+      out += line + "\n" + std::string(kIndent, ' ');
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + part;
+  }
+  return out + line + "\n";
+}
+
+std::string count_of(int n, const char* thing) { return text("%d %s%s", n, thing, n == 1 ? "" : "s"); }
+
+std::vector<std::string> model_parts(const ModelConfig& c, int64_t parameters) {
+  std::string window = c.window > 0 ? text("window %d", c.window) : "full attention";
+  if (c.window > 0 && c.full_attention_every > 0) window += text(" (full every %d)", c.full_attention_every);
+  return {show_count(double(parameters)) + " parameters: " + count_of(c.layers, "layer"),
+          text("width %d", c.width),
+          count_of(c.heads, "head") + text(" of %d (%d key/value)", c.head_dim, c.kv_heads),
+          text("ffn %d", c.ffn),
+          text("vocabulary %d", c.vocab),
+          window,
+          text("fusion %s", name_of(c.fusion))};
+}
+
+}  // namespace
+
+std::string Trainer::plan_text() const {
+  const ModelConfig& c = model_->config;
+  double passes = 0, rows = expected_rows(0), pieces = std::max(1.0, double(loader_->rows_per_epoch()));
+  for (int64_t i = 0; i < 1000; ++i)
+    for (int k = 1; k <= schedule_->most_passes(); ++k) passes += schedule_->share(k, i, 1000) / 1000 * k;
+  long long step_tokens = (long long)accumulation_ * o_.batch * c.context;
+  double tokens = double(o_.steps) * double(step_tokens);
+  std::string micro = accumulation_ > 1 ? text(" × %lld micro-batches", (long long)accumulation_) : "";
+  const OptimizerOptions& opt = o_.optim;
+
+  std::string out = plan_line("model", model_parts(c, model_->layout.count()));
+  out += plan_line("data", data_.description);
+  out += plan_line("run", {text("%lld step%s of %lld tokens (%d × %d%s)", (long long)o_.steps, o_.steps == 1 ? "" : "s",
+                                step_tokens, o_.batch, c.context, micro.c_str()),
+                           show_count(tokens) + " tokens",
+                           text("%.2g epochs", double(o_.steps) * double(accumulation_) * o_.batch / pieces)});
+  out += plan_line("passes", {o_.passes, text("mix-in %s: %.2f passes a token", o_.mixin.c_str(), passes),
+                              text("about %.2f rows a token", rows), show_count(rows * tokens) + " rows in all"});
+  out += plan_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),
+                                text("cooldown %g", double(opt.cooldown)),
+                                text("weight decay %g", double(opt.weight_decay)), text("clip %g", double(opt.clip))});
+  std::vector<std::string> kinds;
+  for (const auto& [kind, bytes] : plan_.bytes) kinds.push_back(kind + " " + show_bytes(bytes));
+  kinds[0] = show_bytes(plan_.total()) + ": " + kinds[0];
+  out += plan_line("memory", kinds);
+  out += plan_line("device", {kernels_->name, count_of(o_.threads, "thread")});
+  return out;
+}
