@@ -82,17 +82,20 @@ std::vector<Ending> generate(Decoder& decoder, const ModelConfig& config, const 
       int i = live[j], position = decoder.position(i);
       uint64_t key = random_key(g.seed, Purpose::sampling, first_number + i, position);
       int token = sample_token(logits + j * config.vocab, config.vocab, g.sampling, key);
+      if (token != kEndOfText) say(i, speakers[i].push(decode_token(token)));
+      bool done = true;
       if (token == kEndOfText)
         endings[i] = Ending::end_of_text;
+      else if (speakers[i].stopped())
+        endings[i] = Ending::stop;
+      else if (n + 1 == g.tokens)
+        endings[i] = Ending::tokens;
+      else if (stop_now)
+        endings[i] = Ending::interrupted;
+      else if (position >= decoder.context())
+        endings[i] = Ending::context;
       else
-        say(i, speakers[i].push(decode_token(token)));
-      bool done = token == kEndOfText || n + 1 == g.tokens;
-      if (!done && speakers[i].stopped())
-        endings[i] = Ending::stop, done = true;
-      else if (!done && stop_now)
-        endings[i] = Ending::interrupted, done = true;
-      else if (!done && position >= decoder.context())
-        endings[i] = Ending::context, done = true;
+        done = false;
       if (done)
         say(i, speakers[i].flush());
       else
