@@ -131,9 +131,9 @@ ModelConfig config_from_json(const Json& json, const std::string& path) {
   c.rope_theta = float(json.get_number("rope_theta", path)), c.norm_eps = float(json.get_number("rms_norm_eps", path));
   c.residual_scale = float(json.get_number("residual_scale", path));
   c.head_gate = json.get_bool("head_gate", path), c.branch_norm = json.get_bool("branch_norm", path);
+  std::string fusion = json.get_string("fusion", path), plain_input = json.get_string("plain_input", path);
   try {
-    c.fusion = fusion_named(json.get_string("fusion", path));
-    c.plain_input = plain_input_named(json.get_string("plain_input", path));
+    c.fusion = fusion_named(fusion), c.plain_input = plain_input_named(plain_input);
     c.resolve();
   } catch (const Error& e) {
     fail("%s: %s", path.c_str(), e.what());
