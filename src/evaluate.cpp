@@ -216,7 +216,8 @@ std::string show_dialogue(const Puzzle& puzzle, const Dialogue& d) {
   for (const Answer& answer : puzzle.answers) {
     int end = answer.start + answer.length;
     std::string said = words(d.tokens, answer.start, end), right = words(d.expected, answer.start, end);
-    out += words(d.tokens, shown, answer.start) + (said == right ? said : "[" + said + "≠" + right + "]");
+    bool same = std::equal(d.tokens.begin() + answer.start, d.tokens.begin() + end, d.expected.begin() + answer.start);
+    out += words(d.tokens, shown, answer.start) + (same ? said : "[" + said + "≠" + right + "]");
     shown = end;
   }
   return out;
