@@ -1,0 +1,127 @@
+// ./train --dump: one step, written out for other implementations to check (scripts/check_dump.py).
+#include <cmath>
+#include <cstring>
+
+#include "program.h"
+
+namespace {
+
+std::string value_of(const SafetensorsFile& file, const std::string& name) {
+  for (const auto& [key, value] : file.metadata())
+    if (key == name) return value;
+  return "";
+}
+
+std::vector<int> whole_numbers(const SafetensorsFile& file, const std::string& name) {
+  const TensorView* t = file.find(name);
+  EXPECT_NE(t, nullptr) << name;
+  if (!t) return {};
+  EXPECT_EQ(t->dtype, "I32") << name;
+  const int* first = static_cast<const int*>(t->data);
+  return {first, first + t->bytes() / 4};
+}
+
+int passes_of(const SafetensorsFile& file) {
+  int passes = 0;
+  while (file.find("loss." + std::to_string(passes + 1))) ++passes;
+  return passes;
+}
+
+struct DumpTest : testing::Test {
+  Bench bench;
+  std::string path = bench / "step.safetensors";
+  Ran dump(const Words& words) { return bench.train(bench.tiny("out") + words + Words{"--dump", path}); }
+};
+
+}  // namespace
+
+TEST_F(DumpTest, HoldsParametersGradientsTheBatchAndTheLosses) {
+  for (const char* fusion : {"gate", "concat", "add"})
+    for (int passes : {1, 2, 3}) {
+      SCOPED_TRACE(std::string(fusion) + " " + std::to_string(passes));
+      dump({"--fusion", fusion, "--passes", std::to_string(passes)});
+      SafetensorsFile file(path);
+      EXPECT_EQ(passes_of(file), passes);
+      int parameters = 0;
+      for (const TensorView& t : file.tensors()) {
+        if (t.name.rfind("model.", 0) != 0 && t.name.rfind("latent_feedback.", 0) != 0) continue;
+        ++parameters;
+        const float* grad = file.floats("grad." + t.name, t.shape);
+        double size = 0;
+        for (int64_t i = 0; i < t.bytes() / 4; ++i) size += double(grad[i]) * double(grad[i]);
+        EXPECT_TRUE(std::isfinite(size)) << t.name;
+        bool takes_part = passes > 1 || t.name.rfind("latent_feedback.", 0) != 0;
+        EXPECT_EQ(size > 0, takes_part) << t.name;
+      }
+      EXPECT_GT(parameters, 12);
+      std::vector<int> tokens = whole_numbers(file, "tokens"), targets = whole_numbers(file, "targets");
+      ASSERT_EQ(file.find("tokens")->shape, (std::vector<int64_t>{2, 32}));
+      ASSERT_EQ(tokens.size(), targets.size());
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        EXPECT_TRUE(tokens[i] >= 0 && tokens[i] <= 256 && targets[i] >= -1 && targets[i] <= 256);
+        bool inside = i % 32 != 31 && targets[i] >= 0 && !file.find("segment_ids");
+        EXPECT_TRUE(!inside || targets[i] == tokens[i + 1]) << i;
+      }
+      for (int k = 2; k <= passes; ++k)
+        for (int p : whole_numbers(file, "prefix." + std::to_string(k))) EXPECT_TRUE(p >= 1 && p <= 32) << p;
+      EXPECT_EQ(value_of(file, "fusion"), fusion);
+      EXPECT_EQ(value_of(file, "hidden_size"), "16");
+      EXPECT_EQ(value_of(file, "num_hidden_layers"), "1");
+      EXPECT_EQ(value_of(file, "num_attention_heads"), "2");
+      EXPECT_EQ(value_of(file, "feedback_lambda"), "1");
+    }
+  EXPECT_FALSE(std::filesystem::exists(bench / "out")) << "a dump is all that it writes";
+}
+
+TEST_F(DumpTest, PackedRowsSayWhichSegmentTheyBelongTo) {
+  put(bench.text(),
+      "the cat sat\n<|endoftext|>\non a mat\n<|endoftext|>\nand then\n<|endoftext|>\nit went\n<|endoftext|>\nback "
+      "home\n");
+  dump({"--passes", "2", "--gradient", "detach", "--lambda", "0.25"});
+  SafetensorsFile file(path);
+  std::vector<int> segments = whole_numbers(file, "segment_ids");
+  ASSERT_EQ(segments.size(), whole_numbers(file, "tokens").size());
+  EXPECT_TRUE(std::is_sorted(segments.begin(), segments.end()));
+  EXPECT_EQ(whole_numbers(file, "prefix.2").size(), size_t(segments.back()) + 1);
+  EXPECT_EQ(value_of(file, "detach"), "true");
+  EXPECT_EQ(value_of(file, "feedback_lambda"), "0.25");
+}
+
+TEST_F(DumpTest, OfAResumedRunHasItsWeightsAndMayHaveOtherPasses) {
+  bench.train(bench.tiny("run", 10) + Words{"--passes", "2", "--optimizer", "normuon"});
+  auto before = everything_in(bench / "run");
+  const Words changes[] = {
+      {},
+      {"--passes", "3", "--lambda", "0.5", "--prefix-mixin", "uniform", "--gradient", "last", "--batch", "5"},
+      {"--passes", "1", "--pack", "stream", "--seq", "16", "--seed", "8", "--optimizer", "adamw", "--batch-tokens",
+       "64"}};
+  const int passes[] = {2, 3, 1};
+  SafetensorsFile model(bench.checkpoint("run", 10) + "/model.safetensors");
+  for (int i = 0; i < 3; ++i) {
+    bench.train(Words{"--resume", bench / "run", "--threads", "1", "--dump", path} + changes[i]);
+    SafetensorsFile file(path);
+    EXPECT_EQ(passes_of(file), passes[i]);
+    for (const TensorView& t : model.tensors())
+      EXPECT_EQ(std::memcmp(model.floats(t.name, t.shape), file.floats(t.name, t.shape), size_t(t.bytes())), 0)
+          << t.name;
+  }
+  expect_refused(run("train", {"--resume", bench / "run", "--dump", path, "--width", "32"}), "train", "--width");
+  put(bench / "other.txt", some_text(3000));
+  expect_refused(run("train", {"--resume", bench / "run", "--dump", path, "--data", bench / "other.txt"}), "train",
+                 "--data");
+  expect_refused(run("train", {"--resume", bench / "nosuch", "--dump", path}), "train", "no such folder");
+  EXPECT_EQ(everything_in(bench / "run"), before);
+}
+
+TEST_F(DumpTest, AgreesWithAnIndependentImplementation) {
+  if (!std::getenv("FULLBAND_TEST_LONG")) GTEST_SKIP() << "set FULLBAND_TEST_LONG";
+  std::string script = std::filesystem::absolute("scripts/check_dump.py").string();
+  if (shell("python3 -c 'import torch, numpy'").status != 0 || !file_exists(script))
+    GTEST_SKIP() << "needs python3 with torch, and scripts/check_dump.py";
+  for (const char* fusion : {"gate", "concat", "add"})
+    for (const char* gradient : {"through", "detach", "last"}) {
+      dump({"--fusion", fusion, "--passes", "3", "--gradient", gradient});
+      Ran ran = shell("python3 '" + script + "' '" + path + "'");
+      EXPECT_EQ(ran.status, 0) << fusion << " " << gradient << "\n" << ran.out << ran.err;
+    }
+}

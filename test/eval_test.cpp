@@ -1,0 +1,78 @@
+// ./eval: the same table as at the end of training, for any checkpoint.
+#include "program.h"
+
+namespace {
+
+Ran eval(const Words& words) { return run("eval", words + Words{"--threads", "1"}); }
+
+Json parsed(const Words& words) {
+  Ran ran = eval(words + Words{"--json"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(lines_of(ran.out).size(), 1u) << "one object";
+  return parse_json(ran.out, "eval");
+}
+
+}  // namespace
+
+TEST(Eval, ShowsTheTableThatTrainingEndedWith) {
+  Bench bench;
+  Ran trained = bench.train(bench.tiny("out") + Words{"--passes", "0:50/50"});
+  std::string table = trained.out.substr(trained.out.find("Held-out text"));
+  table = table.substr(0, table.find("\ntrained"));
+  EXPECT_TRUE(has(eval({"--model", bench / "out"}).out, table));
+  EXPECT_TRUE(has(eval({"--model", bench.checkpoint("out", 30)}).out, table));
+  EXPECT_EQ(write_json(parsed({"--model", bench / "out"})),
+            write_json(parse_json(contents(bench / "out/evaluation.json"), "evaluation.json")));
+
+  std::vector<Json> log = bench.log("out");
+  Json passes = parsed({"--model", bench / "out"}).get("passes", "eval");
+  const Json& losses = log.back().get("val_loss", "log");
+  ASSERT_EQ(passes.items.size(), losses.items.size());
+  for (size_t i = 0; i < losses.items.size(); ++i)
+    EXPECT_EQ(passes.items[i].get_number("loss", "eval"), losses.items[i].number);
+}
+
+TEST(Eval, TakesOtherDataAndPuzzles) {
+  Bench bench;
+  bench.train(bench.tiny("out", 5));
+  put(bench / "other.txt", some_text(2000));
+  double own = parsed({"--model", bench / "out"}).get("passes", "e").items[0].get_number("targets", "e");
+  double other = parsed({"--model", bench / "out", "--data", bench / "other.txt"})
+                     .get("passes", "e")
+                     .items[0]
+                     .get_number("targets", "e");
+  EXPECT_LT(other, own);
+  EXPECT_GT(parsed({"--model", bench / "out", "--pack", "stream"}).get("passes", "e").items[0].get_number("loss", "e"),
+            0);
+  Json puzzles = parsed({"--model", bench / "out", "--data", "cups"});
+  ASSERT_FALSE(puzzles.get("answers", "e").items.empty());
+  const Json& row = puzzles.get("answers", "e").items[0];
+  EXPECT_EQ(row.get_string("task", "e"), "cups");
+  for (const char* mode : {"standard", "soft", "fused", "sequential"}) EXPECT_GE(row.get_number(mode, "e"), 0);
+}
+
+TEST(Eval, EveryMistakeIsOneLine) {
+  Bench bench;
+  bench.train(bench.tiny("out", 5));
+  put(bench / "empty", "");
+  auto refused = [&](const Words& words, const std::string& part) {
+    Ran ran = eval(words);
+    expect_refused(ran, "eval", part);
+    EXPECT_EQ(ran.out, "");
+  };
+  refused({"--model", bench / "nosuch"}, "no such folder");
+  refused({"--model", bench.text()}, "is a file");
+  refused({"--modle", bench / "out"}, "did you mean --model?");
+  refused({"--model", bench / "out", "--data", bench / "nosuch.txt"}, "No such file");
+  refused({"--model", bench / "out", "--data", bench / "empty"}, "is empty");
+  refused({"--model", bench / "out", "--data", "sumz"}, "did you mean sums?");
+  refused({"--model", bench / "out", "--pack", "bag"}, "not one of");
+  std::string state = bench.checkpoint("out", 5) + "/state.json", text = contents(state);
+  size_t at = text.find("\"seed\": \"1\"");
+  ASSERT_NE(at, std::string::npos);
+  put(state, text.replace(at, 11, "\"seed\": \"x\"")), reseal(bench.checkpoint("out", 5));
+  refused({"--model", bench / "out"}, "`seed`");
+  put(state, "nothing"), reseal(bench.checkpoint("out", 5));
+  refused({"--model", bench / "out"}, "state.json");
+  expect_refused(shell(program_path("eval") + " --help >/dev/full"), "eval", "cannot write to standard output");
+}

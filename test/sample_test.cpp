@@ -1,0 +1,189 @@
+// ./sample: prompts from everywhere, stops and seeds, and every mistake.
+#include <cmath>
+
+#include "program.h"
+
+namespace {
+
+struct SampleTest : testing::Test {
+  static void SetUpTestSuite() {
+    bench = new Bench;
+    bench->train(bench->tiny("model", 60) + Words{"--passes", "0:40/30/30", "--lr", "0.01"});
+  }
+  static void TearDownTestSuite() { delete bench; }
+  static Ran sample(const Words& words, const Setting& setting = {}) {
+    return run("sample", Words{"--model", *bench / "model", "--threads", "1"} + words, setting);
+  }
+  static std::string said(const Words& words, const Setting& setting = {}) {
+    Ran ran = sample(words, setting);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return ran.out;
+  }
+  static inline Bench* bench = nullptr;
+};
+
+Setting with_input(const std::string& input) {
+  Setting setting;
+  setting.input = input;
+  return setting;
+}
+
+}  // namespace
+
+TEST_F(SampleTest, ContinuesAPromptInEveryMode) {
+  for (const char* mode : {"standard", "soft", "fused", "sequential"}) {
+    std::string text = said({"--prompt", "the cat ", "--tokens", "9", "--mode", mode});
+    EXPECT_EQ(text.rfind("the cat ", 0), 0u) << mode;
+    EXPECT_GT(text.size(), 9u) << mode;
+    EXPECT_EQ(text.back(), '\n');
+    EXPECT_EQ(text, run("sample", {"--model", *bench / "model", "--threads", "2", "--prompt", "the cat ", "--tokens",
+                                   "9", "--mode", mode})
+                        .out);
+  }
+  EXPECT_EQ(said({"--prompt", "the cat ", "--tokens", "9"}),
+            said({"--prompt", "the cat ", "--tokens", "9", "--mode", "soft"}))
+      << "a model with trained feedback uses it";
+  EXPECT_NE(said({"--prompt", "the cat sat ", "--mode", "fused", "--prefill-passes", "3"}), "");
+}
+
+TEST_F(SampleTest, ASeedGivesTheSameTextAndAnotherAnother) {
+  Words words = {"--prompt", "the ", "--tokens", "20", "--temperature", "1"};
+  EXPECT_EQ(said(words + Words{"--seed", "1"}), said(words + Words{"--seed", "1"}));
+  EXPECT_NE(said(words + Words{"--seed", "1"}), said(words + Words{"--seed", "2"}));
+  Words greedy = {"--prompt", "the ", "--tokens", "20"};
+  std::string best = said(greedy + Words{"--temperature", "0"});
+  EXPECT_EQ(best, said(greedy + Words{"--temperature", "0", "--seed", "9"}));
+  EXPECT_EQ(best, said(greedy + Words{"--top-k", "1"}));
+  EXPECT_EQ(best, said(greedy + Words{"--top-p", "0"}));
+}
+
+TEST_F(SampleTest, EndsBeforeAStopAndAfterItsTokens) {
+  Words words = {"--prompt", "the ", "--no-echo", "--temperature", "0"};
+  std::string text = said(words + Words{"--tokens", "12"});
+  ASSERT_GE(text.size(), 5u);
+  std::string stop = text.substr(2, 2);
+  if (stop.find_first_of("|\\\n") == std::string::npos) {
+    EXPECT_EQ(said(words + Words{"--tokens", "12", "--stop", stop}), text.substr(0, text.find(stop)) + "\n");
+    EXPECT_EQ(said(words + Words{"--tokens", "12", "--stop", "@@@|" + stop}), text.substr(0, text.find(stop)) + "\n");
+  }
+  EXPECT_EQ(said({"--prompt", "the ", "--tokens", "0"}), "the \n");
+  Ran ran = sample({"--prompt", "the ", "--tokens", "100", "--seed", "3"});
+  EXPECT_LE(ran.out.size(), 34u) << "a context of 32 tokens";
+  EXPECT_EQ(ran.status, 0);
+}
+
+TEST_F(SampleTest, TakesPromptsFromAFileAndFromItsInput) {
+  put(*bench / "prompts", "the \r\ncat\n\nsat");
+  Words words = {"--tokens", "5", "--temperature", "0"};
+  std::string texts = said(words + Words{"--prompts", *bench / "prompts"});
+  std::string expected;
+  for (const char* prompt : {"the ", "cat", "", "sat"}) expected += said(words + Words{"--prompt", prompt});
+  EXPECT_EQ(texts, expected);
+  EXPECT_EQ(said(words + Words{"--prompts", *bench / "prompts", "--batch", "1"}), expected);
+  EXPECT_EQ(said(words, with_input("the \ncat\n\nsat\n")), expected);
+  EXPECT_EQ(said(words + Words{"--prompts", "-"}, with_input("the \ncat\n\nsat\n")), expected);
+  EXPECT_EQ(said(words, with_input("")), said(words + Words{"--prompt", ""})) << "a new text begins";
+}
+
+TEST_F(SampleTest, TakesAnyBytes) {
+  std::string odd("a\0b\xff\xfe\x80 \xe2\x82\n", 9);
+  std::string text = said({"--tokens", "3"}, with_input(odd));
+  EXPECT_EQ(text.substr(0, 8), odd.substr(0, 8));
+  EXPECT_NE(said({"--tokens", "3", "--prompt", "\xc3"}), "");
+}
+
+TEST_F(SampleTest, ConversesOnATerminal) {
+  Setting setting;
+  setting.terminal = true;
+  Running running({program_path("sample"), "--model", *bench / "model", "--threads", "1", "--tokens", "4"}, setting);
+  running.type("the cat\n");
+  running.type(std::string(60, 'x') + "\n");
+  running.until([&] { return has(running.shown(), std::string(60, 'x')); });
+  running.type("\4");
+  Ran ran = running.wait();
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(has(ran.err, "context 32 tokens") && has(ran.err, "too long: 60 tokens") && has(ran.err, "> "))
+      << ran.err;
+}
+
+TEST_F(SampleTest, ATerminalGetsNoControlCharacters) {
+  Setting setting;
+  setting.terminal = true;
+  Ran ran = run("sample",
+                {"--model", *bench / "model", "--threads", "1", "--tokens", "20", "--temperature", "100", "--prompt",
+                 "\x1b[31m\xff"},
+                setting);
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_FALSE(has(ran.out, "\x1b")) << ran.out;
+  EXPECT_EQ(ran.out.rfind("·[31m·", 0), 0u) << ran.out;
+}
+
+TEST_F(SampleTest, EndsQuietlyWhenItsReaderGoesAway) {
+  std::string command = program_path("sample") + " --model '" + *bench / "model" + "' --threads 1 --tokens 20";
+  Ran ran = shell("yes the | head -400 | " + command + " | head -1");
+  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(lines_of(ran.out).size(), 1u);
+  expect_refused(shell(command + " --prompt a >/dev/full"), "sample", "cannot write to standard output");
+  EXPECT_EQ(shell(command + " --prompt a >&- <&-").status, 0);
+}
+
+TEST_F(SampleTest, EveryMistakeIsOneLine) {
+  put(*bench / "none", "");
+  put(*bench / "long", "a\n" + std::string(33, 'x') + "\n");
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"--tempature", "1"}, "did you mean --temperature?"},
+      {{"--mode", "hard"}, "not one of"},
+      {{"--top-p", "2"}, "too large"},
+      {{"--temperature", "-1"}, "too small"},
+      {{"--device", "cuda"}, "--device cuda"},
+      {{"--device", "tpu"}, "not one of"},
+      {{"--prompt", "a", "--prompts", "b"}, "exclude each other"},
+      {{"--prompts", *bench / "nosuch"}, "No such file"},
+      {{"--prompts", *bench / "none"}, "holds no prompts"},
+      {{"--prompts", "-"}, "standard input holds no prompts"},
+      {{"--prompt", std::string(33, 'x')}, "33 tokens; this model's context is 32"},
+      {{"--prompts", *bench / "long"}, "prompt 2 of"},
+  };
+  for (const auto& [words, part] : mistakes) {
+    Ran ran = sample(words);
+    expect_refused(ran, "sample", part);
+    EXPECT_EQ(ran.out, "") << part;
+  }
+}
+
+TEST_F(SampleTest, MissingAndBrokenModelsAreNamed) {
+  auto refused = [](const std::string& model, const std::string& part) {
+    expect_refused(run("sample", {"--model", model, "--prompt", "a"}), "sample", part);
+  };
+  refused(*bench / "nosuch", "no such folder");
+  refused(bench->text(), "is a file");
+  refused(bench->folder.path, "no checkpoint is there");
+  refused("", "no such folder");
+  auto broken = [&](const std::string& name, const std::function<void(const std::string&)>& act) {
+    std::filesystem::copy(*bench / "model", *bench / name, std::filesystem::copy_options::recursive);
+    act(bench->checkpoint(name, 60));
+    return *bench / name;
+  };
+  refused(broken("cut", [](const std::string& c) { std::filesystem::resize_file(c + "/model.safetensors", 999); }),
+          "truncated");
+  refused(broken("config", [](const std::string& c) { put(c + "/config.json", "{\"model_type\": 3}"), reseal(c); }),
+          "config.json");
+  refused(broken("nan", [](const std::string& c) { fill_weights(c, INFINITY); }), "not finite");
+  refused(broken("flip",
+                 [](const std::string& c) {
+                   std::string bytes = contents(c + "/model.safetensors");
+                   bytes.back() ^= 64;
+                   put(c + "/model.safetensors", bytes);
+                 }),
+          "its bytes have changed");
+  refused(broken("heads",
+                 [](const std::string& c) {
+                   std::string config = contents(c + "/config.json");
+                   size_t at = config.find("\"hidden_size\": 16");
+                   put(c + "/config.json", config.replace(at, 17, "\"hidden_size\": 1048576")), reseal(c);
+                 }),
+          "");
+  bench->train(bench->tiny("plain", 5) + Words{"--passes", "1"});
+  expect_refused(run("sample", {"--model", *bench / "plain", "--mode", "soft"}), "sample",
+                 "needs a model with feedback");
+}

@@ -1,0 +1,659 @@
+// ./train: what it prints, writes and refuses; that a run that was stopped, however and whenever, ends with the same
+// bits as one that was not; that threads and instruction sets change nothing.
+#include <cmath>
+#include <random>
+
+#include "program.h"
+#include "trainer.h"
+
+namespace {
+
+const Words kAllPasses = {"--passes", "0:60/20/20"};
+
+// Trains to the end, again from the latest checkpoint each time it is killed: `kills` times, at random moments.
+void train_under_fire(const Bench& bench, const Words& words, int kills, double longest_life) {
+  std::random_device device;
+  uint32_t seed = device();
+  SCOPED_TRACE("random seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> life(0.001, longest_life);
+  for (int i = 0; i < kills; ++i) {
+    Running running(Words{program_path("train")} + words + Words{"--resume"});
+    std::this_thread::sleep_for(std::chrono::duration<double>(life(random)));
+    running.kill(SIGKILL);
+    Ran ran = running.wait();
+    EXPECT_TRUE(ran.status == 0 || ran.status == 128 + SIGKILL) << ran.out << ran.err;
+  }
+  bench.train(words + Words{"--resume"});
+}
+
+// One line for each step, in order, and evaluations where they belong.
+void expect_whole_log(const Bench& bench, const std::string& out, int steps) {
+  int next = 1, finals = 0;
+  for (const Json& line : bench.log(out)) {
+    int64_t step = line.get_int("step", "log");
+    if (!line.find("passes")) {
+      EXPECT_EQ(step, next - 1) << "an evaluation after its step";
+      finals += line.find("final") != nullptr;
+      continue;
+    }
+    EXPECT_EQ(step, next++) << "of " << out;
+  }
+  EXPECT_EQ(next, steps + 1);
+  EXPECT_EQ(finals, 1);
+}
+
+void expect_same_end(const Bench& bench, const std::string& a, const std::string& b, int step) {
+  EXPECT_NE(bench.model(a, step), "");
+  EXPECT_TRUE(bench.model(a, step) == bench.model(b, step)) << "the models of " << a << " and " << b << " differ";
+  EXPECT_TRUE(bench.optimizer(a, step) == bench.optimizer(b, step))
+      << "the moments of " << a << " and " << b << " differ";
+}
+
+}  // namespace
+
+// --- What it prints and writes
+// -----------------------------------------------------------------------------------------------------------
+
+TEST(Train, ShowsItsPlanThenItsStepsThenATableAndHowToTalkToTheModel) {
+  Bench bench;
+  Ran ran = bench.train(bench.tiny("out") + kAllPasses + Words{"--eval-every", "10", "--sample-every", "10"});
+  for (const char* part : {"model    ", "parameters", "data     ", "run      30 steps", "passes   ", "rows a token",
+                           "optimize adamw", "memory   ", "activations", "device   cpu", "step 10: held-out loss after",
+                           "step 20: soft says", "step 30/30  loss by pass", "tokens/s", "fused passes", "trained  ",
+                           "token-equivalents", "took     ", "talk     "})
+    EXPECT_TRUE(has(ran.out, part)) << part << " is missing in:\n" << ran.out;
+  for (const std::string& line : lines_of(ran.out)) EXPECT_TRUE(columns_of(line) <= 100 || has(line, "says")) << line;
+  EXPECT_FALSE(has(ran.out, "\r")) << "a pipe gets plain lines";
+
+  std::string talk = ran.out.substr(ran.out.find("talk     ") + 9);
+  Ran said = shell(talk.substr(0, talk.find('\n')));
+  EXPECT_EQ(said.status, 0) << talk << said.err;
+  EXPECT_NE(said.out, "");
+}
+
+TEST(Train, DrawsABarOnATerminal) {
+  Bench bench;
+  Setting setting;
+  setting.terminal = true;
+  Ran ran = run("train", bench.tiny("out", 60), setting);
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(has(ran.out, "\r[") && has(ran.out, "] 100 %") && has(ran.out, "\x1b[K")) << ran.out;
+}
+
+TEST(Train, LogsEveryStepAndEveryEvaluationAsOneObject) {
+  Bench bench;
+  bench.train(bench.tiny("out") + kAllPasses + Words{"--eval-every", "10"});
+  expect_whole_log(bench, "out", 30);
+  size_t evaluations = 0;
+  int64_t tokens = 0;
+  for (const Json& line : bench.log("out")) {
+    if (const Json* losses = line.find("val_loss")) {
+      ++evaluations;
+      EXPECT_GE(losses->items.size(), 4u) << "by number of fused passes";
+      continue;
+    }
+    EXPECT_EQ(line.get("loss_per_pass", "log").items.size(), size_t(line.get_int("passes", "log")));
+    for (const char* name : {"loss", "grad_norm", "lr", "tokens_per_s", "ms"})
+      EXPECT_GT(line.get_number(name, "log"), 0) << name;
+    EXPECT_GT(line.get_int("tokens", "log"), tokens) << "tokens are counted over the run";
+    tokens = line.get_int("tokens", "log");
+  }
+  EXPECT_EQ(evaluations, 3u) << "at steps 10 and 20 and at the end";
+}
+
+TEST(Train, KeepsTheNewestCheckpointsOrAll) {
+  Bench bench;
+  bench.train(bench.tiny("two") + Words{"--save-every", "7", "--keep", "2"});
+  EXPECT_EQ(list_checkpoints(bench / "two"), (Words{bench.checkpoint("two", 28), bench.checkpoint("two", 30)}));
+  bench.train(bench.tiny("all") + Words{"--save-every", "7", "--keep", "0"});
+  EXPECT_EQ(list_checkpoints(bench / "all").size(), 5u);
+  bench.train(bench.tiny("end") + Words{"--save-every", "0", "--keep", "1"});
+  EXPECT_EQ(list_checkpoints(bench / "end").size(), 1u);
+  expect_same_end(bench, "two", "end", 30);
+}
+
+TEST(Train, TakesItsFlagsFromAFileAndWritesSuchAFile) {
+  Bench bench;
+  bench.train(bench.tiny("a") + kAllPasses + Words{"--optimizer", "normuon", "--kv-heads", "1"});
+  bench.train({"--config", bench / "a/run.conf", "--out", bench / "b", "--threads", "1"});
+  expect_same_end(bench, "a", "b", 30);
+  put(bench / "own.conf", "# a comment\nwidth = 16\nheads: 2\n");
+  expect_refused(run("train", {"--config", bench / "own.conf", "--out", bench / "c"}), "train", "own.conf:3");
+}
+
+TEST(Train, HelpShowsEveryFlagWithItsDefault) {
+  Ran ran = run("train", {"--help"});
+  EXPECT_EQ(ran.status, 0);
+  for (const char* flag : {"data",         "pack",
+                           "model",        "layers",
+                           "width",        "heads",
+                           "kv-heads",     "head-dim",
+                           "ffn",          "seq",
+                           "batch",        "batch-tokens",
+                           "steps",        "passes",
+                           "lambda",       "prefix-mixin",
+                           "jitter",       "gradient",
+                           "fusion",       "plain-input",
+                           "window",       "full-attention-every",
+                           "rope-theta",   "residual-scale",
+                           "optimizer",    "lr",
+                           "warmup",       "cooldown",
+                           "weight-decay", "clip",
+                           "z-loss",       "seed",
+                           "threads",      "device",
+                           "out",          "eval-every",
+                           "sample-every", "save-every",
+                           "keep",         "resume",
+                           "init-from",    "dump",
+                           "config",       "help"})
+    EXPECT_TRUE(has(ran.out, std::string("--") + flag + " ") || has(ran.out, std::string("--") + flag + "\n")) << flag;
+  EXPECT_TRUE(has(ran.out, "[6000]") && has(ran.out, "[0.02]"));
+  EXPECT_EQ(run("train", {"--width", "16", "--help"}).out, ran.out) << "defaults, not what is given";
+  EXPECT_EQ(run("sample", {"--help"}).status, 0);
+  EXPECT_EQ(run("eval", {"--help"}).status, 0);
+}
+
+TEST(Train, OnePassTrainsAnOrdinaryTransformer) {
+  Bench bench;
+  Ran ran = bench.train(bench.tiny("plain", 10) + Words{"--passes", "1"});
+  EXPECT_TRUE(has(ran.out, "fusion none"));
+  Ran gate = bench.train(bench.tiny("gate", 10) + Words{"--passes", "1", "--fusion", "gate", "--eval-every", "5"});
+  for (const Json& line : bench.log("gate"))
+    EXPECT_TRUE(!line.find("val_loss") || line.find("val_loss")->items.size() == 1) << "its feedback is not trained";
+  EXPECT_TRUE(has(gate.out, "--mode standard"));
+  Ran eval = run("eval", {"--model", bench / "gate", "--json", "--threads", "1"});
+  EXPECT_EQ(parse_json(eval.out, "eval").get("passes", "eval").items.size(), 1u);
+
+  // With feedback trained afterwards, there is something to show.
+  bench.train({"--resume", bench / "gate", "--steps", "20", "--passes", "2", "--threads", "1"});
+  eval = run("eval", {"--model", bench / "gate", "--json", "--threads", "1"});
+  EXPECT_EQ(parse_json(eval.out, "eval").get("passes", "eval").items.size(), 7u);
+}
+
+TEST(Train, StartsFromTheWeightsOfAnotherRun) {
+  Bench bench;
+  bench.train(bench.tiny("plain", 10) + Words{"--passes", "1", "--plain-input", "raw"});
+  Words with_feedback = {
+      "--init-from", bench / "plain", "--data", bench.text(), "--seq",  "32",       "--batch", "2",        "--threads",
+      "1",           "--steps",       "3",      "--lr",       "0.0001", "--passes", "2",       "--warmup", "100"};
+  Ran ran = bench.train(with_feedback + Words{"--out", bench / "more"});
+  EXPECT_TRUE(has(ran.out, "width 16") && has(ran.out, "fusion gate")) << "sizes are those of the weights\n" << ran.out;
+  SafetensorsFile before(bench.checkpoint("plain", 10) + "/model.safetensors");
+  SafetensorsFile after(bench.checkpoint("more", 3) + "/model.safetensors");
+  for (const TensorView& t : before.tensors()) {
+    const float *a = before.floats(t.name, t.shape), *b = after.floats(t.name, t.shape);
+    for (int64_t i = 0; i < t.bytes() / 4; ++i) EXPECT_NEAR(a[i], b[i], 0.001) << t.name;
+  }
+  expect_refused(run("train", with_feedback + Words{"--out", bench / "no", "--width", "32", "--head-dim", "8"}),
+                 "train", "model.embed_tokens.weight");
+  EXPECT_FALSE(std::filesystem::exists(bench / "no"));
+}
+
+// --- The same bits
+// ---------------------------------------------------------------------------------------------------------------------
+
+TEST(Train, ThreadsAndInstructionSetsDoNotChangeABit) {
+  Bench bench;
+  Words words = kAllPasses + Words{"--eval-every", "10"};
+  bench.train(bench.tiny("one") + words);
+  for (int threads : {2, 3}) {
+    std::string out = "threads" + std::to_string(threads);
+    Words tiny = bench.tiny(out) + words;
+    *(std::find(tiny.begin(), tiny.end(), "--threads") + 1) = std::to_string(threads);
+    bench.train(tiny);
+    expect_same_end(bench, "one", out, 30);
+  }
+  const Kernels* tables[8];
+  for (int i = cpu_kernel_tables(tables, 8) - 1; i >= 0; --i) {
+    std::string isa = tables[i]->name + 4;  // behind "cpu-"
+    Setting setting;
+    setting.variables = {{"FULLBAND_ISA", isa}};
+    EXPECT_TRUE(has(bench.train(bench.tiny(isa) + words, setting).out, "cpu-" + isa));
+    expect_same_end(bench, "one", isa, 30);
+  }
+  Setting setting;
+  setting.variables = {{"FULLBAND_ISA", "mmx"}};
+  expect_refused(run("train", bench.tiny("mmx"), setting), "train", "FULLBAND_ISA=mmx");
+}
+
+TEST(Train, KilledAndResumedItEndsWithTheSameBits) {
+  struct Variant {
+    const char* name;
+    Words words;
+  };
+  const Variant variants[] = {
+      {"all", kAllPasses},
+      {"accumulated", kAllPasses + Words{"--batch-tokens", "192"}},
+      {"normuon", kAllPasses + Words{"--optimizer", "normuon"}},
+      {"stream", Words{"--passes", "paper", "--pack", "stream"}},
+      {"two", Words{"--passes", "two-pass", "--prefix-mixin", "uniform", "--fusion", "concat"}},
+      {"last", Words{"--passes", "3", "--gradient", "last", "--prefix-mixin", "off", "--fusion", "add"}},
+      {"plain", Words{"--passes", "1", "--window", "8"}},
+  };
+  for (const Variant& variant : variants) {
+    SCOPED_TRACE(variant.name);
+    Bench bench;
+    bench.train(bench.tiny("whole", 40) + variant.words);
+    Words words = bench.tiny("killed", 40) + variant.words + Words{"--save-every", "4"};
+    for (size_t lines : {10, 25}) {
+      Running running(Words{program_path("train")} + words + Words{"--resume"});
+      running.until([&] { return bench.logged("killed") >= lines; });
+      running.kill(SIGKILL);
+    }
+    bench.train({"--resume", "--out", bench / "killed", "--threads", "2"});
+    expect_same_end(bench, "whole", "killed", 40);
+    expect_whole_log(bench, "killed", 40);
+  }
+}
+
+TEST(Train, KilledAtRandomMomentsItEndsWithTheSameBits) {
+  Bench bench;
+  Words words = kAllPasses + Words{"--eval-every", "20", "--save-every", "5", "--keep", "1"};
+  bench.train(bench.tiny("whole", 80) + words);
+  train_under_fire(bench, bench.tiny("killed", 80) + words, 5, 0.06);
+  expect_same_end(bench, "whole", "killed", 80);
+  expect_whole_log(bench, "killed", 80);
+}
+
+TEST(Train, KilledTenTimesOnALongerRunItEndsWithTheSameBits) {
+  if (!std::getenv("FULLBAND_TEST_LONG")) GTEST_SKIP() << "set FULLBAND_TEST_LONG";
+  Scratch folder;
+  Bench bench;
+  auto words = [&](const std::string& out) {
+    return Words{"--data",         "all",
+                 "--seq",          "64",
+                 "--steps",        "400",
+                 "--warmup",       "20",
+                 "--passes",       "0:100,0.3:30/40/30",
+                 "--save-every",   "25",
+                 "--eval-every",   "60",
+                 "--sample-every", "90",
+                 "--keep",         "2",
+                 "--threads",      "2",
+                 "--batch-tokens", "1024",
+                 "--out",          bench / out};
+  };
+  bench.train(words("whole"));
+  train_under_fire(bench, words("killed"), 10, 4);
+  expect_same_end(bench, "whole", "killed", 400);
+  expect_whole_log(bench, "killed", 400);
+}
+
+TEST(Train, KilledBeforeItsFirstCheckpointItStartsAgain) {
+  Bench bench;
+  bench.train(bench.tiny("whole", 60) + kAllPasses);
+  {
+    Running running(Words{program_path("train")} + bench.tiny("killed", 60) + kAllPasses);
+    ASSERT_TRUE(running.until([&] { return bench.logged("killed") >= 3; }));
+    running.kill(SIGKILL);
+  }
+  for (const std::string& path : list_checkpoints(bench / "killed")) remove_folder(path);  // where it was quicker
+  Ran ran = bench.train({"--resume", bench / "killed", "--threads", "1"});
+  EXPECT_TRUE(has(ran.out, "has no checkpoint yet")) << ran.out;
+  expect_same_end(bench, "whole", "killed", 60);
+  expect_whole_log(bench, "killed", 60);
+}
+
+TEST(Train, CtrlCAndSigtermSaveAndSayHowToResume) {
+  Bench bench;
+  bench.train(bench.tiny("whole", 900) + kAllPasses);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    std::string out = "stopped" + std::to_string(signal);
+    Running running(Words{program_path("train")} + bench.tiny(out, 900) + kAllPasses);
+    ASSERT_TRUE(running.until([&] { return bench.logged(out) >= 5; }));
+    running.kill(signal);
+    Ran ran = running.wait();
+    EXPECT_EQ(ran.status, 128 + signal);
+    EXPECT_EQ(ran.err, "");
+    size_t at = ran.out.find("continue with: ");
+    ASSERT_NE(at, std::string::npos) << ran.out;
+    std::string command = ran.out.substr(at + 15);
+    Ran again = shell(command.substr(0, command.find('\n')));
+    EXPECT_EQ(again.status, 0) << command << again.err;
+    expect_same_end(bench, "whole", out, 900);
+    expect_whole_log(bench, out, 900);
+  }
+}
+
+TEST(Train, AReaderThatGoesAwayStopsItQuietlyAndItIsSaved) {
+  Bench bench;
+  std::string command = program_path("train");
+  for (const std::string& word : bench.tiny("out", 3000) + Words{"--save-every", "50", "--eval-every", "50"})
+    command += " '" + word + "'";
+  Ran ran = shell("{ " + command + "; echo status $? >&2; } | head -1");
+  EXPECT_EQ(ran.err, "status 141\n");
+  EXPECT_EQ(lines_of(ran.out).size(), 1u);
+  EXPECT_FALSE(list_checkpoints(bench / "out").empty());
+  Ran full = shell(program_path("train") + " --help >/dev/full");
+  expect_refused(full, "train", "cannot write to standard output");
+  EXPECT_EQ(shell(command + " --steps=3 >&- 2>&- <&-").status, 1) << "--steps is given twice";
+}
+
+TEST(Train, ClosedStreamsAreNotTakenForFiles) {
+  Bench bench;
+  std::string command = program_path("train");
+  for (const std::string& word : bench.tiny("out", 5)) command += " '" + word + "'";
+  EXPECT_EQ(shell(command + " >&- 2>&- <&-").status, 0);
+  expect_whole_log(bench, "out", 5);
+  EXPECT_FALSE(has(contents(bench / "out/lock"), "model"));
+}
+
+// --- Resuming
+// --------------------------------------------------------------------------------------------------------------------------
+
+TEST(Train, ResumesFromACheckpointARunOrTheLatestHoweverTheyAreNamed) {
+  Bench bench;
+  bench.train(bench.tiny("whole") + kAllPasses);
+  bench.train(bench.tiny("run") + kAllPasses + Words{"--save-every", "10", "--keep", "0"});
+  auto copy = [&](const std::string& name) {
+    std::filesystem::copy(bench / "run", bench / name, std::filesystem::copy_options::recursive);
+    remove_folder(bench.checkpoint(name, 30));
+  };
+  const char* forms[] = {"step_00000020", "step_00000020/", "", "/", "link", "step_00000010"};
+  int n = 0;
+  for (std::string form : forms) {
+    std::string out = "copy" + std::to_string(n++);
+    copy(out);
+    if (form == "link") std::filesystem::create_symlink("step_00000020", bench / out + "/link");
+    Ran ran = bench.train({"--resume", bench / out + (form == "/" ? "" : "/") + form, "--threads", "1"});
+    EXPECT_TRUE(has(ran.out, form == "step_00000010" ? "at step 10" : "at step 20")) << form << "\n" << ran.out;
+    expect_same_end(bench, "whole", out, 30);
+    expect_whole_log(bench, out, 30);
+    EXPECT_EQ(folder_exists(bench / out + "/aside_step_00000020"), form == "step_00000010") << "nothing is lost";
+  }
+  Setting inside;
+  inside.folder = bench / "copy0";
+  remove_folder(bench.checkpoint("copy0", 30));
+  bench.train({"--resume", "step_00000020", "--threads", "1"}, inside);
+  expect_same_end(bench, "whole", "copy0", 30);
+
+  // Elsewhere: the old run stays as it was.
+  auto before = everything_in(bench / "run");
+  bench.train({"--resume", bench.checkpoint("run", 10), "--out", bench / "else", "--threads", "1"});
+  expect_same_end(bench, "whole", "else", 30);
+  EXPECT_EQ(everything_in(bench / "run"), before);
+  expect_refused(run("train", {"--resume", bench.checkpoint("run", 10), "--out", bench / "else"}), "train",
+                 "holds a run");
+}
+
+TEST(Train, ResumingNothingStartsANewRunButANamedFolderMustHoldOne) {
+  Bench bench;
+  Ran ran = bench.train(bench.tiny("out", 5) + Words{"--resume"});
+  EXPECT_TRUE(has(ran.out, "holds no run to resume: starting a new one"));
+  expect_refused(run("train", bench.tiny("other") + Words{"--resume", bench / "nosuch"}), "train",
+                 "there is no such folder");
+  std::filesystem::create_directory(bench / "empty");
+  expect_refused(run("train", {"--resume", bench / "empty"}), "train", "no checkpoint is there");
+  EXPECT_TRUE(std::filesystem::is_empty(bench / "empty"));
+}
+
+TEST(Train, AFinishedRunShowsItsTableAgainOrGoesOn) {
+  Bench bench;
+  bench.train(bench.tiny("out") + kAllPasses);
+  std::string before = contents(bench / "out/log.jsonl"), model = bench.model("out", 30);
+  Ran ran = bench.train({"--resume", "--out", bench / "out", "--threads", "1"});
+  EXPECT_TRUE(has(ran.out, "Held-out text"));
+  EXPECT_EQ(contents(bench / "out/log.jsonl"), before);
+  EXPECT_TRUE(bench.model("out", 30) == model);
+  bench.train({"--resume", "--out", bench / "out", "--steps", "40", "--threads", "1"});
+  EXPECT_NE(bench.model("out", 40), "");
+  expect_refused(run("train", {"--resume", "--out", bench / "out", "--steps", "20"}), "train", "already at step 40");
+  expect_refused(run("train", bench.tiny("out")), "train", "continue it with --resume");
+}
+
+TEST(Train, FlagsChangedOnceStayChanged) {
+  Bench bench;
+  bench.train(bench.tiny("out", 10));
+  {
+    Running running({program_path("train"), "--resume", bench / "out", "--steps", "900", "--threads", "1"});
+    ASSERT_TRUE(running.until([&] { return bench.logged("out") >= 15; }));
+    running.kill(SIGKILL);
+  }
+  bench.train({"--resume", bench / "out", "--threads", "1"});
+  EXPECT_NE(bench.model("out", 900), "") << "the latest start said 900 steps";
+}
+
+TEST(Train, ChangedModelAndDataFlagsAreRefusedByName) {
+  Bench bench;
+  bench.train(bench.tiny("out", 6));
+  auto before = everything_in(bench / "out");
+  const std::pair<const char*, const char*> changes[] = {
+      {"model", "micro"},     {"layers", "2"},         {"width", "32"},
+      {"heads", "4"},         {"kv-heads", "1"},       {"head-dim", "4"},
+      {"ffn", "32"},          {"window", "4"},         {"full-attention-every", "2"},
+      {"rope-theta", "100"},  {"residual-scale", "1"}, {"fusion", "add"},
+      {"plain-input", "raw"}, {"data", "sums"},        {"pack", "stream"},
+      {"seq", "16"},          {"batch", "3"},          {"batch-tokens", "128"},
+      {"seed", "7"},          {"optimizer", "normuon"}};
+  for (auto [name, value] : changes)
+    expect_refused(run("train", {"--resume", bench / "out", std::string("--") + name, value}), "train",
+                   std::string("--") + name);
+  put(bench / "other.txt", some_text(3000));
+  expect_refused(run("train", {"--resume", bench / "out", "--data", bench / "other.txt"}), "train", "--data");
+  EXPECT_EQ(everything_in(bench / "out"), before);
+
+  // The same text in another place is the same data; a text that has changed is not.
+  std::filesystem::rename(bench.text(), bench / "moved.txt");
+  expect_refused(run("train", {"--resume", bench / "out"}), "train", "say where to with --data");
+  bench.train({"--resume", bench / "out", "--data", bench / "moved.txt", "--steps", "8", "--threads", "1"});
+  put(bench / "moved.txt", some_text(5000));
+  expect_refused(run("train", {"--resume", bench / "out"}), "train", "has the file changed?");
+}
+
+TEST(Train, OneRunAtATimeInAFolder) {
+  Bench bench;
+  Running first(Words{program_path("train")} + bench.tiny("out", 100000));
+  ASSERT_TRUE(first.until([&] { return bench.logged("out") >= 3; }));
+  expect_refused(run("train", bench.tiny("out")), "train", "in use by another process");
+  expect_refused(run("train", {"--resume", bench / "out"}), "train", "in use by another process");
+  size_t lines = bench.logged("out");
+  EXPECT_TRUE(first.until([&] { return bench.logged("out") > lines; })) << "the first goes on";
+  first.kill(SIGTERM);
+  EXPECT_EQ(first.wait().status, 128 + SIGTERM);
+}
+
+// --- Mistakes
+// --------------------------------------------------------------------------------------------------------------------------
+
+TEST(Train, EveryMistakeIsOneLineAndNothingIsBegun) {
+  Bench bench;
+  put(bench / "empty", ""), put(bench / "two", "ab"), put(bench / "file", "x");
+  put(bench / "markers", "<|endoftext|>\n<|endoftext|>\n");
+  put(bench / "bad.conf", "widht = 3\n"), put(bench / "broken.conf", "width 3\n");
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"--widht", "16"}, "did you mean --width?"},
+      {{"--width"}, "--width needs a value"},
+      {{"--width", "sixteen"}, "`sixteen` is not a whole number"},
+      {{"--width", "-1"}, "too small"},
+      {{"--width", "16", "--width", "16"}, "given twice"},
+      {{"word"}, "stray word"},
+      {{"--config", bench / "bad.conf"}, "did you mean width?"},
+      {{"--config", bench / "broken.conf"}, "broken.conf:1"},
+      {{"--config", bench / "nosuch"}, "No such file"},
+      {{"--data", bench / "nosuch.txt"}, "nosuch.txt: No such file"},
+      {{"--data", bench / "empty"}, "is empty"},
+      {{"--data", bench / "two"}, "too small"},
+      {{"--data", bench / "markers"}, "too small"},
+      {{"--data", bench.folder.path}, "it is a folder"},
+      {{"--data", ""}, "--data is empty"},
+      {{"--data", "/dev/null"}, "/dev/null is empty"},
+      {{"--data", "sumz"}, "did you mean sums?"},
+      {{"--data", "sums", "--seq", "16"}, "at least 32 tokens"},
+      {{"--width", "17", "--heads", "3"}, "--width 17 is not a multiple of --heads 3"},
+      {{"--head-dim", "3"}, "head-dim must be even"},
+      {{"--heads", "4", "--kv-heads", "3"}, "kv-heads"},
+      {{"--model", "macro"}, "no such preset"},
+      {{"--passes", "0"}, "from 1 to 16"},
+      {{"--passes", "0:50/20"}, "add up to 100"},
+      {{"--passes", "2", "--fusion", "none"}, "needs a model with feedback"},
+      {{"--fusion", "sum"}, "not one of gate, concat, add, none"},
+      {{"--batch-tokens", "100"}, "not a multiple"},
+      {{"--optimizer", "sgd"}, "not one of"},
+      {{"--lr", "nan"}, "not a finite number"},
+      {{"--steps", "0"}, "too small"},
+      {{"--device", "cuda"}, "--device cuda"},
+      {{"--init-from", bench / "nosuch"}, "no such folder"},
+      {{"--init-from", bench.text()}, "is a file"},
+      {{"--resume", "--init-from", bench.text()}, "exclude each other"},
+      {{"--out", ""}, "the path is empty"},
+      {{"--out", bench / "file"}, "cannot"},
+      {{"--out", bench / "file/below"}, "cannot"},
+      {{"--out", "/proc/fullband"}, "cannot make the folder"},
+      {{"--dump", bench / "nosuch/d.safetensors"}, "cannot write"},
+      {{"--dump", bench.folder.path}, "it is a folder"},
+  };
+  for (const auto& [words, part] : mistakes) {
+    Words all = {"--threads", "1"};  // a flag given in `words` replaces one of these
+    for (const Words& usual :
+         {Words{"--data", bench.text()}, Words{"--out", bench / "out"}, Words{"--seq", "32"}, Words{"--batch", "2"}})
+      if (std::find(words.begin(), words.end(), usual[0]) == words.end()) all = all + usual;
+    Ran ran = run("train", all + words);
+    expect_refused(ran, "train", part);
+    EXPECT_EQ(ran.out, "") << part;
+    EXPECT_FALSE(std::filesystem::exists(bench / "out")) << part;
+  }
+  EXPECT_EQ(contents(bench / "file"), "x");
+}
+
+TEST(Train, AModelThatDoesNotFitIsRefusedBeforeItIsTaken) {
+  Bench bench;
+  const Words sizes[] = {{"--model", "d48", "--seq", "100000"},
+                         {"--batch", "1048576", "--seq", "64"},
+                         {"--layers", "4096", "--width", "1048576", "--heads", "1024", "--seq", "64"},
+                         {"--batch", "1048576", "--seq", "1048576"}};
+  for (const Words& words : sizes) {
+    Ran ran = run("train", words + Words{"--data", bench.text(), "--out", bench / "out"});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_TRUE(has(ran.err, "of memory and") || has(ran.err, "more than this engine takes at once")) << ran.err;
+    EXPECT_LT(ran.peak_bytes, 300e6);
+    EXPECT_FALSE(std::filesystem::exists(bench / "out"));
+  }
+}
+
+TEST(Train, BrokenCheckpointsAreNamedAndNeverReplaced) {
+  Bench bench;
+  bench.train(bench.tiny("good", 10) + Words{"--save-every", "5"});
+  struct Damage {
+    const char *name, *part;
+    std::function<void(const std::string&)> act;
+  };
+  auto cut = [](const std::string& path) { std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2); };
+  auto flip = [](const std::string& path) {
+    std::string bytes = contents(path);
+    bytes[bytes.size() / 2] ^= 1;
+    put(path, bytes);
+  };
+  const Damage damages[] = {
+      {"missing", "is missing", [](const std::string& c) { std::filesystem::remove(c + "/model.safetensors"); }},
+      {"truncated", "truncated", [&](const std::string& c) { cut(c + "/optimizer.safetensors"); }},
+      {"flipped", "its bytes have changed", [&](const std::string& c) { flip(c + "/model.safetensors"); }},
+      {"magic", "model.safetensors",
+       [](const std::string& c) { put(c + "/model.safetensors", "PK\3\4" + std::string(500, 'x')), reseal(c); }},
+      {"emptied", "model.safetensors", [](const std::string& c) { put(c + "/model.safetensors", ""), reseal(c); }},
+      {"json", "state.json:", [](const std::string& c) { put(c + "/state.json", "{\"step\": "), reseal(c); }},
+      {"fields", "state.json", [](const std::string& c) { put(c + "/state.json", "{}"), reseal(c); }},
+      {"manifest", "manifest.json", [](const std::string& c) { put(c + "/manifest.json", "[]"); }},
+      {"nan", "not finite", [](const std::string& c) { fill_weights(c, NAN); }},
+  };
+  for (const Damage& damage : damages) {
+    SCOPED_TRACE(damage.name);
+    std::string out = bench / damage.name;
+    std::filesystem::copy(bench / "good", out, std::filesystem::copy_options::recursive);
+    damage.act(bench.checkpoint(damage.name, 10));
+    auto before = everything_in(out);
+    expect_refused(run("train", {"--resume", bench.checkpoint(damage.name, 10), "--steps", "12"}), "train",
+                   damage.part);
+    expect_refused(run("train", bench.tiny(damage.name)), "train", "holds a run");
+    EXPECT_EQ(everything_in(out), before);
+  }
+  // Without a name, the latest one that is whole; where none is, no new run is begun over them.
+  Ran ran = run("train", {"--resume", "--out", bench / "flipped", "--threads", "1"});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(has(ran.err, "skipping a broken checkpoint") && has(ran.out, "at step 5")) << ran.err << ran.out;
+  expect_same_end(bench, "good", "flipped", 10);
+  remove_folder(bench.checkpoint("truncated", 5));
+  auto before = everything_in(bench / "truncated");
+  ran = run("train", {"--resume", "--out", bench / "truncated"});
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_TRUE(has(ran.err, "none of its 1 checkpoints is whole")) << ran.err;
+  EXPECT_EQ(everything_in(bench / "truncated"), before);
+}
+
+TEST(Train, AFullDiskLosesNothing) {
+  Bench bench;
+  bench.train(bench.tiny("whole", 20));
+  bench.train(bench.tiny("out", 10));
+  std::string model = bench.model("out", 10);
+  Setting full;
+  full.largest_file = 20000;
+  Ran ran = run("train", {"--resume", bench / "out", "--steps", "20", "--threads", "1"}, full);
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_TRUE(has(ran.err, "model.safetensors: File too large")) << ran.err;
+  EXPECT_EQ(lines_of(ran.err).size(), 1u);
+  EXPECT_EQ(list_checkpoints(bench / "out"), Words{bench.checkpoint("out", 10)});
+  EXPECT_TRUE(bench.model("out", 10) == model);
+  for (const std::string& name : list_folder(bench / "out")) EXPECT_FALSE(has(name, "partial")) << name;
+  bench.train({"--resume", bench / "out", "--threads", "1"});
+  EXPECT_NE(bench.model("out", 20), "");
+
+  full.largest_file = 1500;  // the log is cut off in the middle of a line
+  ran = run("train", bench.tiny("log"), full);
+  expect_refused(ran, "train", "log.jsonl: File too large");
+  bench.train({"--resume", bench / "log", "--threads", "1"});
+  expect_whole_log(bench, "log", 30);
+  expect_refused(run("train", bench.tiny("dump") + Words{"--dump", bench / "d.safetensors"}, full), "train",
+                 "d.safetensors");
+  EXPECT_FALSE(std::filesystem::exists(bench / "d.safetensors"));
+}
+
+TEST(Train, ALossThatIsNotFiniteStopsItAndTheLastGoodCheckpointStays) {
+  Bench bench;
+  bench.train(bench.tiny("out", 10));
+  // From weights so large that products overflow.
+  fill_weights(bench.checkpoint("out", 10), 1e30f);
+  std::string model = bench.model("out", 10);
+  Ran ran = run("train", {"--resume", bench / "out", "--steps", "20", "--save-every", "1", "--threads", "1"});
+  expect_refused(ran, "train", "stopped at step 11");
+  EXPECT_TRUE(has(ran.err, "The last good checkpoint is " + bench.checkpoint("out", 10))) << ran.err;
+  EXPECT_EQ(list_checkpoints(bench / "out"), Words{bench.checkpoint("out", 10)});
+  EXPECT_TRUE(bench.model("out", 10) == model);
+  ran = run("train", bench.tiny("new") + Words{"--init-from", bench / "out"});
+  expect_refused(ran, "train", "There is no checkpoint yet");
+
+  // A step whose loss is finite may still leave weights that compute nothing: they are not saved.
+  bench.train(bench.tiny("late", 10) + Words{"--keep", "1"});
+  ran = run("train", {"--resume",       bench / "late",
+                      "--steps",        "20",
+                      "--save-every",   "1",
+                      "--threads",      "1",
+                      "--clip",         "0",
+                      "--lr",           "10",
+                      "--weight-decay", "10",
+                      "--cooldown",     "0",
+                      "--warmup",       "0",
+                      "--lambda",       "1000",
+                      "--passes",       "16"});
+  EXPECT_TRUE(ran.status == 0 || has(ran.err, "The last good checkpoint is")) << ran.err;
+  EXPECT_FALSE(list_checkpoints(bench / "late").empty());
+}
+
+TEST(Train, TheCorpusTrainsResumesAndIsAnswered) {
+  Bench bench;
+  auto words = [&](const std::string& out) {
+    return Words{"--data",         "cups", "--seq",        "32", "--width", "16",       "--heads",   "2",
+                 "--layers",       "1",    "--batch",      "2",  "--steps", "20",       "--threads", "1",
+                 "--sample-every", "10",   "--save-every", "4",  "--out",   bench / out};
+  };
+  Ran ran = bench.train(words("whole"));
+  EXPECT_TRUE(has(ran.out, "exact answers, greedy") && has(ran.out, "SEQUENTIAL") && has(ran.out, "answers"))
+      << ran.out;
+  {
+    Running running(Words{program_path("train")} + words("killed"));
+    running.until([&] { return bench.logged("killed") >= 9; });
+    running.kill(SIGKILL);
+  }
+  bench.train(words("killed") + Words{"--resume"});
+  expect_same_end(bench, "whole", "killed", 20);
+}
