@@ -66,18 +66,18 @@ TEST(EvaluatePasses, AreTheReferencesFullyFusedPasses) {
     SCOPED_TRACE(name);
     Model model(config);
     fill_with_noise(model);
-    std::vector<Batch> batches = {random_batch({8, 1, 5, 3}, 11, 1), random_batch({1}, 11, 2),
-                                  random_batch({1, 1}, 11, 3), random_batch({7, 8}, 11, 4)};
+    std::vector<Batch> batches = {random_batch({7, 1, 5, 3}, 11, 1), random_batch({1}, 11, 2),
+                                  random_batch({1, 1}, 11, 3), random_batch({7, 6}, 11, 4)};
     for (Batch& batch : batches)
       for (int row = 0; row < batch.rows(); row += 2)
         if (batch.targets[row] >= 0) batch.targets[row] = batch.tokens[row];  // more often right
     reference::Model<float> reference = reference_of(model);
-    std::vector<int> fused_passes = {0, 1, 2, 5, 9};
+    std::vector<int> fused_passes = {0, 1, 2, 5, 7};
     std::vector<PassResult> want = naive_passes(reference, batches, fused_passes);
     EXPECT_GT(want[0].accuracy, 0);
     EXPECT_LT(want[0].accuracy, 1);
     EXPECT_GT(want[1].update_norm, 1e-3);
-    EXPECT_EQ(want[4].update_norm, 0) << "after eight passes eight rows are exact";
+    EXPECT_EQ(want[4].update_norm, 0) << "six fused passes make seven rows exact";
     for (const Kernels* kernels : every_table())
       expect_results(evaluate_passes(*kernels, config, model.params, batches, fused_passes), want);
   }
