@@ -81,7 +81,8 @@ class Trainer {
   void claim_out(Flags&);
   void set_later_checkpoints_aside();
   std::string plan_text() const;
-  double expected_rows(double from) const;
+  void expect_rows();
+  double expected_rows(double from) const;  // a token, on average over the steps from this fraction of the run on
 
   // Its steps: src/trainer.cpp.
   StepBatch next_step();
@@ -124,4 +125,5 @@ class Trainer {
   Costs costs_;
   std::vector<double> recent_loss_;  // of each pass, a running mean
   Pace pace_;
+  std::vector<double> expected_rows_;
 };

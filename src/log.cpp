@@ -103,10 +103,10 @@ static bool is_terminal(FILE* out) {
 }
 
 static std::string bar_text(double fraction, size_t columns) {
-  constexpr size_t kLongest = 30, kShortest = 10;
+  constexpr size_t kLongest = 30, kShortest = 8;
   std::string percent = text("%3d %%", int(fraction * 100));
-  size_t length = std::min(columns / 3, kLongest);
-  if (length < kShortest) return percent;
+  if (columns < 4 * kShortest) return percent;
+  size_t length = std::clamp(columns / 9, kShortest, kLongest);  // the status says more
   size_t full = size_t(fraction * double(length));
   std::string bar = std::string(full, '#') + (full < length ? ">" : "");
   return "[" + bar + std::string(length - bar.size(), ' ') + "] " + percent;

@@ -286,6 +286,7 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
   o_.threads = set_threads(o_.threads);
   kernels_ = &kernels_for(o_.device);
   read_data(flags);
+  expect_rows();
   take_memory();
   if (!resumed_from_.empty()) {
     load_state();
@@ -354,23 +355,29 @@ void Trainer::set_later_checkpoints_aside() {
 // --- The plan
 // ------------------------------------------------------------------------------------------------------------
 
-// Rows that a token costs on average in the steps from this fraction of the run on.
-double Trainer::expected_rows(double from) const {
+// Rows that a token costs on average in the steps from each thousandth of the run on.
+void Trainer::expect_rows() {
   constexpr int kPoints = 1000;
-  double length =
-      std::min<double>(o_.model.context, double(data_.train.tokens.size()) / std::max(1, data_.train.count()));
-  double off = (length - 1) / length, uniform = off / 2, total = 0;
+  double length = double(data_.train.tokens.size()) / std::max(1, data_.train.count());
+  length = std::min<double>(length, o_.model.context);
+  double off = (length - 1) / length, uniform = off / 2;
   double suffix = o_.pass.mixin == PrefixMixin::uniform ? uniform
                   : o_.pass.mixin == PrefixMixin::off   ? off
-                                                        : 0.75 * off;
-  int first = std::min(int(from * kPoints), kPoints - 1);
-  for (int i = first; i < kPoints; ++i)
+                                                        : (uniform + off) / 2;
+  expected_rows_.assign(kPoints, 0);
+  double total = 0;
+  for (int i = kPoints - 1; i >= 0; --i) {
     for (int k = 1; k <= schedule_->most_passes(); ++k) {
       double rows = 1 + (k - 1) * suffix;
       if (o_.pass.gradient == GradientMode::last && k > 1) rows += 1 - suffix;  // the last pass runs whole
       total += schedule_->share(k, i, kPoints) * rows;
     }
-  return total / (kPoints - first);
+    expected_rows_[i] = total / (kPoints - i);
+  }
+}
+
+double Trainer::expected_rows(double from) const {
+  return expected_rows_[std::min(size_t(from * double(expected_rows_.size())), expected_rows_.size() - 1)];
 }
 
 namespace {

@@ -167,7 +167,7 @@ void Trainer::log_step(const StepBatch& step, const PassLosses& losses, double n
     per_pass.items.push_back(loss);
     recent_loss_[k] = recent_loss_[k] == 0 ? loss : 0.98 * recent_loss_[k] + 0.02 * loss;
   }
-  for (double loss : recent_loss_) shown += text(" %.3f", loss);
+  for (double loss : recent_loss_) shown += text(" %.3g", loss);
   float lr = float(double(o_.optim.lr) * schedule(o_.optim, step_, o_.steps));
   log_->write(Json::object({{"step", step_ + 1},
                             {"passes", step.passes},
@@ -178,10 +178,9 @@ void Trainer::log_step(const StepBatch& step, const PassLosses& losses, double n
                             {"tokens", costs_.tokens},
                             {"tokens_per_s", double(step.tokens) / seconds},
                             {"ms", 1000 * seconds}}));
-  progress_->update(
-      double(step_ + 1) / double(o_.steps),
-      text("step %lld/%lld  loss by pass%s  |g| %.2f  %s tokens/s  %s left", (long long)step_ + 1, (long long)o_.steps,
-           shown.c_str(), norm, show_count(pace_.tokens / pace_.seconds).c_str(), time_left().c_str()));
+  progress_->update(double(step_ + 1) / double(o_.steps),
+                    text("%lld/%lld  loss%s  %s tok/s  %s left  |g| %.2f", (long long)step_ + 1, (long long)o_.steps,
+                         shown.c_str(), show_count(pace_.tokens / pace_.seconds).c_str(), time_left().c_str(), norm));
 }
 
 // After the step that is being logged, at the current time a row; later steps may take more passes.

@@ -113,10 +113,10 @@ TEST(Progress, OnATerminalIsOneLineRedrawn) {
   Terminal terminal(80);
   Progress progress(terminal.out);
   progress.update(0.425, "step 3");
-  EXPECT_EQ(terminal.seen(), "\r[###########>              ]  42 %  step 3\x1b[K");
+  EXPECT_EQ(terminal.seen(), "\r[###>    ]  42 %  step 3\x1b[K");
   usleep(110000);
   progress.update(1, "step 4");
-  EXPECT_EQ(terminal.seen(), "\r[##########################] 100 %  step 4\x1b[K");
+  EXPECT_EQ(terminal.seen(), "\r[########] 100 %  step 4\x1b[K");
   progress.finish();
   EXPECT_EQ(terminal.seen(), "\n");
   progress.finish();
@@ -187,7 +187,7 @@ TEST(Progress, PrintsWholeLinesAboveTheBar) {
   progress.update(0, "s");
   terminal.seen();
   progress.print("one\ntwo\n");
-  EXPECT_EQ(terminal.seen(), "\r\x1b[Kone\ntwo\n\r[>                         ]   0 %  s\x1b[K");
+  EXPECT_EQ(terminal.seen(), "\r\x1b[Kone\ntwo\n\r[>       ]   0 %  s\x1b[K");
 }
 
 TEST(Progress, AnAbandonedBarEndsItsLine) {

@@ -106,6 +106,17 @@ TEST_F(SampleTest, ConversesOnATerminal) {
       << ran.err;
 }
 
+TEST_F(SampleTest, CtrlCEndsAConversationThatWaits) {
+  Setting setting;
+  setting.terminal = true;
+  Running running({program_path("sample"), "--model", *bench / "model", "--threads", "1", "--tokens", "4"}, setting);
+  running.type("the cat\n");
+  ASSERT_TRUE(running.until([&] { return lines_of(running.shown()).size() >= 2; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  running.kill(SIGINT);
+  EXPECT_EQ(running.wait().status, 128 + SIGINT);
+}
+
 TEST_F(SampleTest, ATerminalGetsNoControlCharacters) {
   Setting setting;
   setting.terminal = true;
