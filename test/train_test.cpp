@@ -315,10 +315,10 @@ TEST(Train, KilledBeforeItsFirstCheckpointItStartsAgain) {
 
 TEST(Train, CtrlCAndSigtermSaveAndSayHowToResume) {
   Bench bench;
-  bench.train(bench.tiny("whole", 900) + kAllPasses);
+  bench.train(bench.tiny("whole", 2500) + kAllPasses);
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     std::string out = "stopped" + std::to_string(signal);
-    Running running(Words{program_path("train")} + bench.tiny(out, 900) + kAllPasses);
+    Running running(Words{program_path("train")} + bench.tiny(out, 2500) + kAllPasses);
     ASSERT_TRUE(running.until([&] { return bench.logged(out) >= 5; }));
     running.kill(signal);
     Ran ran = running.wait();
@@ -329,8 +329,8 @@ TEST(Train, CtrlCAndSigtermSaveAndSayHowToResume) {
     std::string command = ran.out.substr(at + 15);
     Ran again = shell(command.substr(0, command.find('\n')));
     EXPECT_EQ(again.status, 0) << command << again.err;
-    expect_same_end(bench, "whole", out, 900);
-    expect_whole_log(bench, out, 900);
+    expect_same_end(bench, "whole", out, 2500);
+    expect_whole_log(bench, out, 2500);
   }
 }
 
