@@ -2,6 +2,7 @@
 # make test       all tests (installs GoogleTest where it is missing and it may); ends with "N passed, N failed"
 # make test-long  the longer checks too
 # make sanitize   the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make bench      ./bench, which measures the kernels beside the machine's peak
 # make clean
 CXX ?= g++
 BUILD ?= build
@@ -11,7 +12,7 @@ CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -pthrea
 LDFLAGS := -pthread $(EXTRA)
 
 PROGRAMS := train sample eval
-ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp))
+ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp) src/bench.cpp,$(wildcard src/*.cpp))
 TESTS := $(wildcard test/*.cpp)
 
 # The CPU kernels are built once for each instruction set, in a namespace of its own, and chosen when the program starts.
@@ -37,9 +38,10 @@ PLACE :=
 else
 PLACE := $(BUILD)/
 all: $(PROGRAMS:%=$(PLACE)%)
+bench: $(PLACE)bench
 endif
 
-$(PROGRAMS:%=$(PLACE)%): $(PLACE)%: $(BUILD)/%.o $(OBJECTS)
+$(PROGRAMS:%=$(PLACE)%) $(PLACE)bench: $(PLACE)%: $(BUILD)/%.o $(OBJECTS)
 	$(CXX) -o $@ $^ $(LDFLAGS)
 
 $(BUILD)/%.o: src/%.cpp
@@ -73,7 +75,7 @@ sanitize:
 	$(MAKE) test BUILD=build/sanitize OPTIMIZE=-O1 EXTRA="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 clean:
-	rm -rf build $(PROGRAMS)
+	rm -rf build $(PROGRAMS) bench
 
 -include $(wildcard $(BUILD)/*.d $(BUILD)/test/*.d $(BUILD)/cpu/*/*.d)
 .PHONY: all test test-long sanitize clean gtest

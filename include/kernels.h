@@ -160,6 +160,9 @@ struct Kernels {
   // NorMuon's second moment, per row of x (rows × width):  v = fma(beta2, v, (1 − beta2)·(lanes(x·x) / width));
   // x = x / (sqrt(v) + eps)
   void (*row_normalize)(float* x, float* v, float beta2, float eps, int rows, int width);
+
+  // --- The ceiling: fma chains in registers on every thread, for some milliseconds; returns the operations done.
+  double (*peak_fma)();
 };
 
 // The CPU's kernels for the best instruction set this machine has, or for the one named by FULLBAND_ISA

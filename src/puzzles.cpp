@@ -51,24 +51,24 @@ int draw_length(Random* random, int longest) {
   return longest >> random->below(halvings + 1);
 }
 
-// `3:0211?1021?02…`: digits below the modulus; `?` asks for their sum modulo it since the last answer. One question in
-// eighteen comes after 16 digits or more (documents of 64 tokens).
+// `0211?1021?102…`: `?` asks for the sum of the digits since the last answer, modulo 3. Other moduli have alphabets of
+// their own, whose i-th letter stands for i, so that a text needs no header to say which it is. One question in fifteen
+// comes after 16 digits or more (documents of 64 tokens).
 Draft draw_sums(Random* random, int longest) {
-  constexpr int kOthers[] = {2, 4, 5};
-  int modulus = random->below(10) > 0 ? 3 : kOthers[random->below(3)];
+  static const std::string kAlphabets[] = {"012", "ab", "ABCD", "vwxyz"};
+  const std::string& alphabet = kAlphabets[random->below(10) > 0 ? 0 : 1 + random->below(3)];
+  int modulus = int(alphabet.size()), sum = 0, size = 0;
   Writer writer(Task::sums, draw_length(random, longest));
-  writer.say(digit(modulus) + ":");
-  int sum = 0, size = 0;
   while (writer.room() > 0) {
     bool last_chance = writer.unanswered() && writer.room() == 2;
     bool ask = size > 0 && (random->uniform() < 0.15 || last_chance);
     if (ask && writer.room() >= 2) {
       writer.say("?");
-      writer.answer(digit(sum), size);
+      writer.answer(alphabet.substr(sum, 1), size);
       sum = size = 0;
     } else {
       int value = random->below(modulus);
-      writer.say(digit(value));
+      writer.say(alphabet.substr(value, 1));
       sum = (sum + value) % modulus;
       ++size;
     }

@@ -40,6 +40,7 @@ extern const Kernels kernels = {
     adamw,
     blend,
     row_normalize,
+    peak_fma,
 };
 
 }  // namespace ISA

@@ -50,4 +50,5 @@ double sum_squares(const float* x, int64_t n);
 void adamw(float* p, float* m, float* v, const float* g, int64_t n, AdamStep step);
 void blend(float* y, const float* x, float alpha, float beta, int64_t n);
 void row_normalize(float* x, float* v, float beta2, float eps, int rows, int width);
+double peak_fma();
 }  // namespace ISA
