@@ -9,13 +9,13 @@ enum class PlainInput { normed, raw };          // u = rmsnorm(e; g_in), or e it
 
 struct ModelConfig {
   int vocab = 257;               // bytes and end-of-text
-  int layers = 2;                // L
+  int layers = 1;                // L
   int width = 64;                // D
   int heads = 4;                 // H
   int kv_heads = 4;              // G
   int head_dim = 16;             // d
   int ffn = 192;                 // F
-  int context = 64;              // T: most positions a document may have
+  int context = 48;              // T: most positions a document may have
   int window = 0;                // query t sees keys t − window + 1 … t; 0: all
   int full_attention_every = 0;  // layer l sees all where (l + 1) % n = 0; 0: none does (if there is a window)
   float rope_theta = 10000;

@@ -1,6 +1,6 @@
 // Elementary functions in double precision with the same bits on every machine: made of multiplications, additions and
-// integer operations only (no libm, no fma). Errors stay below 2 units in the last place in the ranges that the engine
-// uses.
+// integer operations only (no libm, no fma). Errors stay below 2 units in the last place; of sine and cosine below 3
+// where |x| passes 8192.
 #pragma once
 
 double exact_exp(double x);

@@ -12,14 +12,14 @@ enum class OptimizerKind { adamw, normuon };
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;
-  float lr = 0;             // 0: adamw 2e-3, normuon 1e-2 (there Adam's tensors take lr / 20, the paper's 5e-4)
+  float lr = 0;  // 0: adamw 0.384 / width, normuon 1e-2 (there Adam's tensors take lr / 20, the paper's 5e-4)
   float weight_decay = -1;  // below 0: adamw 0.1, normuon 0.01; on matrices other than the embedding
   float clip = 1;           // largest gradient norm; 0: none
   int warmup = 200;         // steps of linear warm-up
   float cooldown = 0.25f;   // the last part of the run, in which lr falls linearly to zero
   float z_loss = 1e-5f;     // during the cooldown
 
-  void resolve();  // fills in the kind's own defaults
+  void resolve(int width);  // fills in the kind's own defaults
 };
 
 // Warm-up, stable, decay: the share of the peak learning rate at a step, in (0, 1].

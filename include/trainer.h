@@ -17,7 +17,7 @@
 struct TrainOptions {
   std::string program = "./train";  // as it was started
   // Model
-  std::string preset = "nano", fusion = "gate", plain_input = "normed";
+  std::string preset = "nano", fusion = "gate", plain_input = "raw";
   ModelConfig model;
   // Data
   std::string data = "sums", pack = "documents";
@@ -27,11 +27,11 @@ struct TrainOptions {
   PassOptions pass;
   // Optimizer
   std::string optimizer = "adamw";
-  OptimizerOptions optim;
-  int64_t steps = 6000, seed = 1;
+  OptimizerOptions optim = {.clip = 0};
+  int64_t steps = 40000, seed = 1;
   // Run
   std::string device = "auto", out = "out", resume, init_from, dump;
-  int threads = 0, eval_every = 1000, sample_every = 1000, save_every = 1000, keep = 2;
+  int threads = 0, eval_every = 4000, sample_every = 4000, save_every = 4000, keep = 2;
 };
 
 // Binds all flags of ./train. `options` must outlive the flags.

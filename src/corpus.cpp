@@ -85,8 +85,8 @@ TaskMix parse_task_mix(const std::string& text) {
   TaskMix mix;
   if (text == "sums") {
     // A small model learns to keep a state from many sums; the rest shows it that there is more than one format.
-    for (double& weight : mix.weight) weight = 15.0 / (kTasks - 1);
-    mix.weight[int(Task::sums)] = 85;
+    for (double& weight : mix.weight) weight = 5.0 / (kTasks - 1);
+    mix.weight[int(Task::sums)] = 95;
     return mix;
   }
   if (text == "all") {

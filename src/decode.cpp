@@ -25,8 +25,11 @@ static void cut(Cutter& cutter, DecoderBuffers& b, const ModelConfig& c, Decoder
 void Decoder::plan_memory(Plan& plan, const ModelConfig& config, DecoderLimits limits) {
   DecoderBuffers unused;
   Cutter count;
-  cut(count, unused, config, resolved(limits, config));
-  plan.add("decoding", double(count.used()) * sizeof(float));
+  limits = resolved(limits, config);
+  cut(count, unused, config, limits);
+  double states =
+      config.fusion == Fusion::none ? 0 : 2.0 * limits.sequences * limits.context * config.width;  // FUSED's prefill
+  plan.add("decoding", (double(count.used()) + states) * sizeof(float));
 }
 
 Decoder::Decoder(const Kernels& kernels, const ModelConfig& config, const ModelParams& params, DecoderLimits limits)

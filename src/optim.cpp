@@ -6,9 +6,9 @@
 
 #include "error.h"
 
-void OptimizerOptions::resolve() {
+void OptimizerOptions::resolve(int width) {
   bool adam = kind == OptimizerKind::adamw;
-  if (lr == 0) lr = adam ? 2e-3f : 1e-2f;
+  if (lr == 0) lr = adam ? 0.384f / float(width) : 1e-2f;  // 6e-3 at width 64, 5e-4 at 768
   if (weight_decay < 0) weight_decay = adam ? 0.1f : 0.01f;
 }
 

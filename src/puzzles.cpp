@@ -15,6 +15,7 @@ class Writer {
  public:
   Writer(Task task, int longest) : longest_(longest) { draft_.puzzle.task = task; }
   int room() const { return longest_ - int(draft_.puzzle.text.size()); }
+  bool empty() const { return draft_.puzzle.text.empty(); }
   bool unanswered() const { return draft_.puzzle.answers.empty(); }
   void say(const std::string& words) { draft_.puzzle.text += words; }
   void answer(const std::string& words, int size) {
@@ -51,18 +52,18 @@ int draw_length(Random* random, int longest) {
   return longest >> random->below(halvings + 1);
 }
 
-// `0211?1021?102…`: `?` asks for the sum of the digits since the last answer, modulo 3. Other moduli have alphabets of
-// their own, whose i-th letter stands for i, so that a text needs no header to say which it is. One question in fifteen
-// comes after 16 digits or more (documents of 64 tokens).
+// `0211?1021?102…`: `?` asks for the sum of the digits since the last answer, modulo 3 (of none at all: 0). Other
+// moduli have alphabets of their own, whose i-th letter stands for i, so that a text needs no header to say which it
+// is. One question in twenty comes after 16 digits or more (documents of 48 tokens).
 Draft draw_sums(Random* random, int longest) {
   static const std::string kAlphabets[] = {"012", "ab", "ABCD", "vwxyz"};
-  const std::string& alphabet = kAlphabets[random->below(10) > 0 ? 0 : 1 + random->below(3)];
+  const std::string& alphabet = kAlphabets[random->below(30) > 0 ? 0 : 1 + random->below(3)];
   int modulus = int(alphabet.size()), sum = 0, size = 0;
   Writer writer(Task::sums, draw_length(random, longest));
   while (writer.room() > 0) {
     bool last_chance = writer.unanswered() && writer.room() == 2;
-    bool ask = size > 0 && (random->uniform() < 0.15 || last_chance);
-    if (ask && writer.room() >= 2) {
+    bool ask = random->uniform() < 0.15 || last_chance;  // a text begins with a digit, which says the alphabet
+    if (ask && !writer.empty() && writer.room() >= 2) {
       writer.say("?");
       writer.answer(alphabet.substr(sum, 1), size);
       sum = size = 0;

@@ -226,7 +226,7 @@ void Trainer::resolve(Flags& flags) {
                                                : GradientMode::last;
   o_.pass.seed = uint64_t(o_.seed);
   o_.optim.kind = o_.optimizer == "adamw" ? OptimizerKind::adamw : OptimizerKind::normuon;
-  o_.optim.resolve();
+  o_.optim.resolve(o_.model.width);
   if (!o_.dump.empty()) o_.batch_tokens = 0;  // a dump is one micro-batch
   int64_t micro = int64_t(o_.batch) * o_.model.context, wanted = o_.batch_tokens > 0 ? o_.batch_tokens : micro;
   if (wanted % micro != 0)

@@ -1,12 +1,13 @@
 // The threads that the CPU kernels share, and each thread's scratch memory.
 //
-// A training step wakes them some hundred times, mostly for some ten microseconds: so they wait for work by spinning, but only
-// briefly. Then they sleep, and leave the core to others: on a busy machine a thread that spins on takes the time of the one
-// that it waits for.
+// A training step wakes them some hundred times, mostly for some ten microseconds: so they wait for work by spinning,
+// but only briefly. Then they sleep, and leave the core to others: on a busy machine a thread that spins on takes the
+// time of the one that it waits for.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -41,13 +42,14 @@ void await_change(const std::atomic<uint32_t>& value, uint32_t old) {
 class Pool {
  public:
   explicit Pool(int threads) : threads_(threads) {
-    for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { work(t); });
+    try {
+      for (int t = 1; t < threads; ++t) workers_.emplace_back([this, t] { work(t); });
+    } catch (const std::system_error&) {
+      dismiss();
+      fail("the system refuses more than %zu threads; give a smaller --threads", workers_.size() + 1);
+    }
   }
-  ~Pool() {
-    task_ = nullptr;
-    start();
-    for (std::thread& worker : workers_) worker.join();
-  }
+  ~Pool() { dismiss(); }
   int threads() const { return threads_; }
 
   void run(void (*task)(void*, int, int), void* context) {
@@ -59,6 +61,11 @@ class Pool {
   }
 
  private:
+  void dismiss() {
+    task_ = nullptr;
+    start();
+    for (std::thread& worker : workers_) worker.join();
+  }
   void start() {
     round_.fetch_add(1, std::memory_order_release);
     round_.notify_all();

@@ -46,7 +46,7 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.section("Optimizer");
   f.choice("optimizer", &o.optimizer, {"adamw", "normuon"},
            "normuon: on the stack's and the feedback's matrices, with AdamW at lr/20 on the rest");
-  f.add("lr", &o.optim.lr, "peak learning rate (0: adamw 2e-3, normuon 1e-2)", 0, 10);
+  f.add("lr", &o.optim.lr, "peak learning rate (0: adamw 0.384 / width, normuon 1e-2)", 0, 10);
   f.add("warmup", &o.optim.warmup, "steps of linear warm-up", 0, 1 << 30);
   f.add("cooldown", &o.optim.cooldown, "last part of the run, in which the learning rate falls to zero", 0, 1);
   f.add("weight-decay", &o.optim.weight_decay, "on matrices other than the embedding (-1: adamw 0.1, normuon 0.01)", -1,

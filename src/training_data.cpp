@@ -27,7 +27,7 @@ static void describe(TrainingData& data, const std::string& what) {
 }
 
 TrainingData read_training_data(const std::string& name, int context, int64_t seed) {
-  constexpr int kTrainingDocuments = 1 << 16, kHeldOutDocuments = 1024;
+  constexpr int kTrainingDocuments = 1 << 16, kHeldOutDocuments = 2048;
   TrainingData data;
   if (name.empty()) fail("--data is empty; give a text file, sums, all, or a mix like sums=8,cups=1");
   if (file_exists(name) || folder_exists(name) || !names_corpus(name)) {

@@ -40,7 +40,6 @@ std::vector<Expected> answers_of_sums(const std::string& text) {
   for (int i = 0; i < int(text.size()); ++i) {
     EXPECT_TRUE(text[i] == '?' || alphabet.find(text[i]) < alphabet.size()) << text;
     if (text[i] == '?') {
-      EXPECT_GT(digits, 0) << text;
       expected.push_back({++i, alphabet.substr(total % modulus, 1), digits});
       total = digits = 0;
     } else {
@@ -312,13 +311,14 @@ TEST(Sums, AreTheSettingThatWasFoundToWork) {
   for (const Puzzle& puzzle : puzzles) {
     EXPECT_EQ(puzzle.text.size(), 64u);
     modulo_3 += alphabet_of_sums(puzzle.text) == "012";
-    // Neither an answer nor the first digit after one (or the text's) was a choice between asking and going on.
-    choices += 63 - 2 * int(puzzle.answers.size());
+    choices +=
+        63 -
+        int(puzzle.answers.size());  // neither an answer nor the first digit was a choice between asking and going on
     questions += int(puzzle.answers.size());
     for (const Answer& answer : puzzle.answers) long_gaps += answer.size >= 16 && answer.size <= 31;
   }
   EXPECT_NEAR(double(questions) / choices, 0.15, 0.006);
-  EXPECT_NEAR(modulo_3 / 2000.0, 0.9, 0.03);
+  EXPECT_NEAR(modulo_3 / 2000.0, 29.0 / 30, 0.02);
   EXPECT_GT(double(long_gaps) / questions, 0.04);
 }
 
@@ -358,8 +358,8 @@ std::vector<int> counts_of(const TaskMix& mix, int n) {
 
 TEST(Mix, SumsIsMostlySums) {
   auto counts = counts_of(parse_task_mix("sums"), 5000);
-  EXPECT_NEAR(counts[0], 4250, 120);
-  for (int t = 1; t < kTasks; ++t) EXPECT_NEAR(counts[t], 94, 45) << name_of(Task(t));
+  EXPECT_NEAR(counts[0], 4750, 70);
+  for (int t = 1; t < kTasks; ++t) EXPECT_NEAR(counts[t], 31, 25) << name_of(Task(t));
 }
 
 TEST(Mix, AllIsEachTaskAlike) {

@@ -101,7 +101,7 @@ struct Training {
     fill_with_noise(model);
   }
   static OptimizerOptions resolved(OptimizerOptions o) {
-    o.resolve();
+    o.resolve(192);
     return o;
   }
   // One step with noise as the gradient.
@@ -187,7 +187,7 @@ TEST(Optimizer, EveryTableAndNumberOfThreadsGivesTheSameBits) {
   std::vector<float> gradients[2] = {noise(start.block.size(), 1), noise(start.block.size(), 2)};
   for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::normuon}) {
     OptimizerOptions options = {.kind = kind};
-    options.resolve();
+    options.resolve(192);
     std::vector<float> want;
     with_every_table([&](const Kernels& kernels) {
       std::vector<float> params(start.block.data(), start.block.data() + start.block.size());
@@ -340,8 +340,8 @@ TEST(Schedule, WarmUpAndCooldownMayBeMissing) {
 TEST(OptimizerOptions, FillInTheKindsOwnDefaults) {
   OptimizerOptions adam, muon, own;
   muon.kind = OptimizerKind::normuon, own.lr = 0.5f, own.weight_decay = 0;
-  adam.resolve(), muon.resolve(), own.resolve();
-  EXPECT_EQ(adam.lr, 2e-3f);
+  adam.resolve(192), muon.resolve(192), own.resolve(192);
+  EXPECT_FLOAT_EQ(adam.lr, 2e-3f);
   EXPECT_EQ(adam.weight_decay, 0.1f);
   EXPECT_EQ(muon.lr, 1e-2f);
   EXPECT_EQ(muon.weight_decay, 0.01f);
