@@ -272,7 +272,8 @@ TEST(Decode, MemoryGrowsWithSequencesAndContext) {
     Decoder::plan_memory(plan, config, limits);
     return plan.total();
   };
-  double cache_row = 4.0 * config.layers * 2 * config.kv_heads * config.head_dim;
+  // Keys and values, and the states of two passes that a fused prefill holds.
+  double cache_row = 4.0 * (config.layers * 2 * config.kv_heads * config.head_dim + 2 * config.width);
   EXPECT_NEAR(bytes({16, 16, 100}) - bytes({16, 16, 50}), 16 * 50 * cache_row, 64 * 4);
   EXPECT_GT(bytes({32, 16, 100}), bytes({16, 16, 100}) + 16 * 100 * cache_row);
   EXPECT_EQ(bytes({16, 16, 0}), bytes({16, 16, 8})) << "0: the model's";

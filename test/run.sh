@@ -20,7 +20,7 @@ done
 passed=$(cat "$logs"/[0-9] "$logs"/[0-9][0-9] 2>/dev/null | grep -c '^\[       OK \]')
 failed=$(cat "$logs"/[0-9] "$logs"/[0-9][0-9] 2>/dev/null | grep -c '^\[  FAILED  \].*ms)$')
 if [ "$failed" -gt 0 ]; then
-  for log in "$logs"/[0-9] "$logs"/[0-9][0-9]; do [ -f "$log" ] && grep -q 'FAILED' "$log" && grep -v '^\[ RUN\|^\[       OK\|^\[---' "$log" | head -400; done
+  for log in "$logs"/[0-9] "$logs"/[0-9][0-9]; do [ -f "$log" ] && grep -q 'FAILED' "$log" && grep -v '^\[ RUN\|^\[       OK\|^\[---\|^$' "$log" | head -400; done
 fi
 echo "$passed passed, $((failed + broken)) failed"
 [ "$failed" = 0 ] && [ "$broken" = 0 ] && [ "$passed" -gt 0 ]
