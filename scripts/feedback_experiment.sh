@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the feedback does and what three-pass steps are for: the default run with three seeds, and the same without three-pass steps.
-# Usage, from the project's root after `make`:  sh scripts/feedback_experiment.sh [FOLDER]      (about a quarter of an hour on two cores)
+# Usage, from the project's root after `make`:  sh scripts/feedback_experiment.sh [FOLDER]      (about ten minutes on two cores)
 # Leaves FOLDER/<run>.txt, what each run printed; docs/experiments.md is made of these.
 set -e
 folder=${1:-experiment}
