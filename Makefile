@@ -30,6 +30,7 @@ KERNELS := $(wildcard src/cpu/*.cpp)
 KERNEL_OBJECTS := $(foreach isa,$(ISAS),$(KERNELS:src/cpu/%.cpp=$(BUILD)/cpu/$(isa)/%.o))
 
 OBJECTS := $(ENGINE:src/%.cpp=$(BUILD)/%.o) $(KERNEL_OBJECTS)
+LIBRARY := $(BUILD)/libfullband.a
 
 all: $(PROGRAMS)
 
@@ -41,8 +42,12 @@ all: $(PROGRAMS:%=$(PLACE)%)
 bench: $(PLACE)bench
 endif
 
-$(PROGRAMS:%=$(PLACE)%) $(PLACE)bench: $(PLACE)%: $(BUILD)/%.o $(OBJECTS)
+$(PROGRAMS:%=$(PLACE)%) $(PLACE)bench: $(PLACE)%: $(BUILD)/%.o $(LIBRARY)
 	$(CXX) -o $@ $^ $(LDFLAGS)
+
+$(LIBRARY): $(OBJECTS)
+	@rm -f $@
+	@ar rcs $@ $^
 
 $(BUILD)/%.o: src/%.cpp
 	@mkdir -p $(@D)
@@ -59,8 +64,8 @@ TEST_OBJECTS := $(TESTS:test/%.cpp=$(BUILD)/test/%.o)
 $(BUILD)/test/%.o: test/%.cpp | gtest
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) -Isrc/cpu -MMD -MP -c -o $@ $<
-$(BUILD)/tests: $(TEST_OBJECTS) $(OBJECTS)
-	$(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main
+$(BUILD)/tests: $(TEST_OBJECTS) $(LIBRARY)
+	@$(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main
 
 gtest:
 	@sh test/find_gtest.sh $(CXX)

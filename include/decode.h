@@ -3,7 +3,8 @@
 //   STANDARD     every token plain
 //   SOFT         prompt plain; later tokens fused with the previous position's state, the carry
 //   FUSED        prompt plain, then again with fused inputs (once, or prefill_passes times), which rebuilds the whole
-//   cache; then as SOFT SEQUENTIAL   the exact recurrence from the first token
+//                cache; then as SOFT
+//   SEQUENTIAL   the exact recurrence from the first token
 #pragma once
 #include <string>
 #include <vector>
@@ -22,9 +23,8 @@ struct DecoderLimits {
 };
 
 struct DecoderBuffers {
-  Tape tape;                           // keys and values: sequences × context rows a layer
-  float *e, *embedded, *rrms, *gates;  // a row
-  float *plain_u, *fused_u;            // scratch, rows × D
+  Tape tape;              // keys and values: sequences × context rows a layer
+  EmbeddedTokens tokens;  // rows
   FeedbackTape feedback;
   float *carry, *logit_rows, *logits;  // a sequence
 };
@@ -48,8 +48,9 @@ class Decoder {
 
  private:
   struct Row {
-    int slot, position, token, source;
-  };  // source: the row of the carried state, −1: plain input
+    int slot, position, token;
+    int source;  // the row of the carried state, −1: plain input
+  };
   void run_rows(const Row* rows, int count, const float* carried);
   void prefill_pass(const std::vector<std::vector<int>>& prompts, const float* previous, float* states);
 

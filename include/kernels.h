@@ -1,18 +1,17 @@
 // The kernel table: every operation the engine needs, once, with its contract. The stack is written against this table;
 // a device is one table.
 //
-// Names   rows = tokens computed together, width = features of a row; in, out = widths of a product's two sides; heads
-// (H)
-//         query heads, kv_heads (G) key/value heads, query head h reads kv head h / (H/G); head_dim (d).
+// Names   rows = tokens computed together; width = features of a row; in, out = widths of a product's two sides;
+//         heads (H) query heads, kv_heads (G) key/value heads: query head h reads kv head h / (H/G); head_dim (d).
 // Shapes  matrices are row-major and dense. Index arrays (tokens, source, …) have one entry a row.
 // Writes  "=" outputs are overwritten, "+=" outputs are added to. No output aliases an input unless said.
 // Bits    every result has one right bit pattern, whatever the threads, tiles, batch composition or instruction set
 //         (docs/kernels.md). The words used here:
-//           chain(a·b)   one accumulator, fma(a, b, acc) in increasing index; from 0 for "=", from the stored value for
-//           "+=" lanes(t)     term i goes to lane i % 16 of 16 accumulators (fma where the term is a product), each
-//           from 0; then
-//                        the fixed tree: for half = 8, 4, 2, 1: lane[l] = lane[l] + lane[l + half] for l < half
-//           exp, sigmoid the engine's own (src/cpu/elementary.h); fma is one rounding; max(a, b) is a > b ? a : b
+//           chain(a·b)    one accumulator, fma(a, b, acc) in increasing index; from 0 for "=", from the stored value
+//                         for "+="
+//           lanes(t)      term i goes to lane i % 16 of 16 accumulators (fma where the term is a product), each from
+//                         0; then the fixed tree: for half = 8, 4, 2, 1: lane[l] = lane[l] + lane[l + half], l < half
+//           exp, sigmoid  the engine's own (src/cpu/elementary.h); fma is one rounding; max(a, b) is a > b ? a : b
 //         All else is plain float arithmetic in the order written, left to right.
 #pragma once
 #include <cstdint>
@@ -31,18 +30,15 @@ struct Kernels {
   const char* name;  // "cpu-avx512", …
 
   // --- Matrix products
-  // -------------------------------------------------------------------------------------------------- y = x wᵀ y
-  // rows×out, x rows×in, w out×in;              y[r][o] = chain over i of x[r][i]·w[o][i]
+  // y = x wᵀ                    y rows×out, x rows×in, w out×in;   y[r][o] = chain over i of x[r][i]·w[o][i]
   void (*matmul_forward)(float* y, const float* x, const float* w, int rows, int in, int out);
-  // dx = dy w, or dx += dy w      dx rows×in, dy rows×out;                    dx[r][i]  chain over o of
-  // dy[r][o]·w[o][i]
+  // dx = dy w, or dx += dy w    dx rows×in, dy rows×out;           dx[r][i] chain over o of dy[r][o]·w[o][i]
   void (*matmul_backward_input)(float* dx, const float* dy, const float* w, int rows, int in, int out, bool accumulate);
-  // dw += dyᵀ x                                                               dw[o][i] chain over r of dy[r][o]·x[r][i]
+  // dw += dyᵀ x                                                    dw[o][i] chain over r of dy[r][o]·x[r][i]
   void (*matmul_backward_weight)(float* dw, const float* dy, const float* x, int rows, int in, int out);
 
   // --- Rows and elements
-  // ------------------------------------------------------------------------------------------------ out[r] =
-  // in[source[r]]                                                                                    rows × width
+  // out[r] = in[source[r]]      rows × width
   void (*gather_rows)(float* out, const float* in, const int* source, int rows, int width);
   // out[to[r]] = in[r]      No index repeats.
   void (*scatter_rows)(float* out, const float* in, const int* to, int rows, int width);
@@ -60,8 +56,7 @@ struct Kernels {
   void (*bias_forward)(float* y, const float* bias, int rows, int width);
   void (*bias_backward)(float* dbias, const float* dy, int rows, int width);
 
-  // --- Root-mean-square norm of each row                                         Zhang & Sennrich 2019,
-  // arXiv:1910.07467
+  // --- Root-mean-square norm of each row (Zhang & Sennrich 2019, arXiv:1910.07467)
   //   rrms = 1 / sqrt(lanes(x·x) / width + eps);   y[i] = gain[i] · (x[i] · rrms)
   void (*rmsnorm_forward)(float* y, float* rrms, const float* x, const float* gain, int rows, int width, float eps);
   //   s = −lanes((gain·dy)·x) · rrms · rrms · rrms / width          (the product gain·dy rounded, then fma with x)
@@ -70,10 +65,9 @@ struct Kernels {
   void (*rmsnorm_backward)(float* dx, float* dgain, const float* dy, const float* x, const float* gain,
                            const float* rrms, int rows, int width);
 
-  // --- QK-norm and rotary embedding                           Henry et al. 2020, arXiv:2010.04245; Su et al. 2021,
-  // 2104.09864 qkv is rows × (H + 2G)·d: [q | k | v]. Each head of q and k is rmsnorm'ed as above (gain d wide), giving
-  // n; then pairs (n[i], n[i + d/2]) are turned by position's angle; c = rope[position][i], s = rope[position][d/2 +
-  // i]:
+  // --- QK-norm and rotary embedding (Henry et al. 2020, arXiv:2010.04245; Su et al. 2021, arXiv:2104.09864)
+  // qkv is rows × (H + 2G)·d: [q | k | v]. Each head of q and k is rmsnorm'ed as above (gain d wide), giving n; then
+  // pairs (n[i], n[i + d/2]) are turned by the position's angle; c = rope[position][i], s = rope[position][d/2 + i]:
   //   out[i] = fma(n[i], c, −(n[i + d/2]·s));   out[i + d/2] = fma(n[i + d/2], c, n[i]·s)
   // q = rows × H·d at the segments' rows, k, v = kv rows × G·d at their own_kv rows; rrms = rows × (H + G): q's heads,
   // then k's.
@@ -90,9 +84,8 @@ struct Kernels {
                                 int heads, int kv_heads, int head_dim);
 
   // --- Attention
-  // ------------------------------------------------------------------------------------------------------------ Per
-  // query row at position t and head; j are positions of the segment's document, visible: first ≤ j ≤ t with first =
-  // window > 0 ? max(0, t − window + 1) : 0:
+  // Per query row at position t and head; j are positions of the segment's document, visible are first ≤ j ≤ t with
+  // first = window > 0 ? max(0, t − window + 1) : 0:
   //   s_j = chain(q·k_j) · scale, scale = 1 / sqrt(d);   m = max over visible j;   p_j = exp(s_j − m)
   //   l = lanes(p_j), lane j % 16;   y = chain over visible j of p_j·v_j, times (1 / l)
   // y, q = rows × H·d; k, v are kv rows × G·d; row_max = m and row_scale = 1 / l, both rows × H, are kept for backward.
@@ -113,8 +106,8 @@ struct Kernels {
   void (*head_gate_backward)(float* dx, float* dz, const float* dy, const float* x, const float* z, int rows, int heads,
                              int head_dim);
 
-  // --- SwiGLU                                                                               Shazeer 2020,
-  // arXiv:2002.05202 gate_up is rows × 2F: [g | u].   y = (g·sigmoid(g)) · u
+  // --- SwiGLU (Shazeer 2020, arXiv:2002.05202)
+  // gate_up is rows × 2F: [g | u].   y = (g·sigmoid(g)) · u
   void (*swiglu_forward)(float* y, const float* gate_up, int rows, int ffn);
   // s = sigmoid(g):  dg = dy·u·(s·(1 + g·(1 − s)));  du = dy·(g·s)
   void (*swiglu_backward)(float* dgate_up, const float* dy, const float* gate_up, int rows, int ffn);
@@ -122,9 +115,9 @@ struct Kernels {
   // --- Residual: y = fma(alpha, branch, x)        y may be x
   void (*residual_forward)(float* y, const float* x, const float* branch, float alpha, int64_t n);
 
-  // --- Latent feedback                                                                  Wang et al. 2026,
-  // arXiv:2608.08888 The carried state: out[r] = h[source[r]], and with jitter delta > 0  fma(delta, noise, h), noise
-  // in [−1, 1) from random_symmetric(noise_key[r], feature) (random.h). rows × width
+  // --- Latent feedback (Wang et al. 2026, arXiv:2608.08888)
+  // The carried state: out[r] = h[source[r]], and with jitter delta > 0  fma(delta, noise, h), noise in [−1, 1) from
+  // random_symmetric(noise_key[r], feature) (random.h). rows × width
   void (*carry_forward)(float* out, const float* h, const int* source, const uint64_t* noise_key, float delta, int rows,
                         int width);
   // For fusion by concatenation: pair[r] = [e[index[r]] | h[r]] (rows × 2 width); backward: de[index[r]] += the first
@@ -138,7 +131,6 @@ struct Kernels {
                         int rows, int width);
 
   // --- Loss
-  // ----------------------------------------------------------------------------------------------------------------
   // Softmax cross-entropy of each row of logits (rows × vocab), all in float but where said:
   //   m = max;  l = lanes(exp(x_i − m));  lse = double(m) + log(double(l));  loss[r] = lse − x[target]   (double)
   //   z_squared[r] = lse²  (double);  best[r] = the first index that attains m
@@ -149,8 +141,7 @@ struct Kernels {
                         const float* weight, float z_loss, int rows, int vocab);
 
   // --- Optimizer
-  // ------------------------------------------------------------------------------------------------------------- Sum
-  // of squares: blocks of 4096 elements by lanes(x·x) in float, blocks added in order in double.
+  // Sum of squares: blocks of 4096 elements by lanes(x·x) in float, blocks added in order in double.
   double (*sum_squares)(const float* x, int64_t n);
   //   g' = g·grad_scale;  m = fma(beta1, m, (1 − beta1)·g');  v = fma(beta2, v, (1 − beta2)·(g'·g'))
   //   p = p − lr·(decay·p) − lr·((m·correction1) / (sqrt(v·correction2) + eps))          left to right

@@ -15,11 +15,8 @@
 #include "feedback.h"
 #include "stack.h"
 
-enum class GradientMode {
-  through,
-  detach,
-  last
-};  // last: passes before the last run without gradient or loss (the textbook's)
+// last: passes before the last run without gradient or loss (the textbook's)
+enum class GradientMode { through, detach, last };
 enum class PrefixMixin { uniform, half, off };
 
 struct PassOptions {
@@ -37,20 +34,16 @@ struct Pass {
   std::vector<Segment> segments;  // `row` counts from `first`
   std::vector<int> token_row;     // of each row: the pass-1 row of the same token
   std::vector<float> weight;      // of each row in the loss; 0 where it has none
-  // Rows with plain input, and fused rows with their token's row, the tape row of the carried state, and the jitter's
-  // key.
-  std::vector<int> plain, fused, fused_token, source;
-  std::vector<uint64_t> noise_key;
-  int first_fused = 0;  // their first row in the feedback's tape
-  std::vector<int>
-      state_row;  // of each pass-1 row: the tape row that holds this pass's state for its token (pass 1's in a prefix)
+  InputRows input;                // tokens are pass-1 rows, states tape rows
+  int first_fused = 0;            // the fused rows' first in the feedback's tape
+  // Of each pass-1 row: the tape row that holds this pass's state for its token (pass 1's in a prefix).
+  std::vector<int> state_row;
   bool trained = true;  // takes part in the backward pass
 };
 
 struct PassPlan {
   std::vector<Pass> passes;
   std::vector<std::vector<int>> prefix;  // [k − 2][segment]: plain rows of pass k, 1 … the segment's rows
-  float jitter = 0;
   bool carry_gradient = true;
   int rows() const { return passes.back().first + passes.back().rows; }
 };
@@ -76,14 +69,13 @@ struct PassLimits {
 
 // All that a micro-batch's passes write, as views into blocks.
 struct PassBuffers {
-  Tape tape;                           // rows of all passes
-  float *e, *embedded, *rrms, *gates;  // a token row: E[token], ê, its norm's 1/rms, σ(W_G ê)
-  FeedbackTape feedback;               // a fused row
-  float* fused_input;                  // scratch, a pass's rows × D
+  Tape tape;              // rows of all passes
+  EmbeddedTokens tokens;  // pass 1's rows
+  FeedbackTape feedback;  // fused rows of all passes
   GradientTape gradient;
   FeedbackGradient feedback_gradient;
-  float *dh, *de, *dembedded, *dgates_in, *dfused_input;  // dh: a tape row
-  float *logits, *h_chunk, *dh_chunk;                     // the classifier's rows of one chunk
+  float *dh, *de, *dembedded, *dgates_in, *dmixed;  // dh: a tape row
+  float *logits, *h_chunk, *dh_chunk;               // the classifier's rows of one chunk
 };
 
 class PassRunner {
@@ -102,9 +94,7 @@ class PassRunner {
 
  private:
   void classify(const ModelParams&, const ModelParams& grads, const Batch&, const Pass&, float z_loss);
-  void plain_and_fused_input(const ModelParams&, const PassPlan&, const Pass&);
   void input_backward(const ModelParams&, const ModelParams& grads, const PassPlan&, const Pass&);
-  const float* plain_input() const { return config_.plain_input == PlainInput::raw ? buffers_.e : buffers_.embedded; }
 
   const Kernels& run_;
   const ModelConfig& config_;

@@ -12,11 +12,9 @@ static DecoderLimits resolved(DecoderLimits limits, const ModelConfig& c) {
 }
 
 static void cut(Cutter& cutter, DecoderBuffers& b, const ModelConfig& c, DecoderLimits limits) {
-  size_t D = c.width, n = limits.rows * D, sequences = limits.sequences;
+  size_t D = c.width, sequences = limits.sequences;
   b.tape = cut_tape(cutter, c, TapeKind::inference, limits.rows, sequences * limits.context);
-  b.e = cutter.take(n), b.embedded = cutter.take(n), b.rrms = cutter.take(limits.rows);
-  b.gates = c.fusion == Fusion::gate ? cutter.take(n) : nullptr;
-  b.plain_u = cutter.take(n), b.fused_u = cutter.take(n);
+  b.tokens = cut_embedded_tokens(cutter, c, limits.rows, c.fusion != Fusion::none);
   b.feedback = c.fusion == Fusion::none ? FeedbackTape{} : cut_feedback_tape(cutter, c, limits.rows);
   b.carry = cutter.take(sequences * D), b.logit_rows = cutter.take(sequences * D);
   b.logits = cutter.take(sequences * c.vocab);
@@ -51,15 +49,17 @@ Decoder::Decoder(const Kernels& kernels, const ModelConfig& config, const ModelP
 
 // At most limits_.rows rows; rows of one slot stand together at consecutive positions. Their states are in tape.h.
 void Decoder::run_rows(const Row* rows, int count, const float* carried) {
-  int D = config_.width;
-  std::vector<int> tokens, plain, fused, source;
+  std::vector<int> tokens;
+  InputRows input;
   std::vector<Segment> segments;
   for (int i = 0; i < count; ++i) {
     const Row& row = rows[i];
     check(row.position < limits_.context, "position %d in a context of %d", row.position, limits_.context);
     tokens.push_back(row.token);
-    (row.source < 0 ? plain : fused).push_back(i);
-    if (row.source >= 0) source.push_back(row.source);
+    if (row.source < 0)
+      input.add_plain(i, i);
+    else
+      input.add_fused(i, i, row.source);
     int cache = row.slot * limits_.context;
     if (i > 0 && rows[i - 1].slot == row.slot)
       ++segments.back().rows;
@@ -67,20 +67,8 @@ void Decoder::run_rows(const Row* rows, int count, const float* carried) {
       segments.push_back({i, 1, row.position, cache, cache + row.position});
     positions_[row.slot] = row.position + 1;
   }
-  run_.gather_rows(b_.e, params_.embedding, tokens.data(), count, D);
-  run_.rmsnorm_forward(b_.embedded, b_.rrms, b_.e, params_.input_norm, count, D, config_.norm_eps);
-  float* u = b_.tape.layers[0].x;
-  const float* plain_input = config_.plain_input == PlainInput::raw ? b_.e : b_.embedded;
-  if (!plain.empty()) {
-    run_.gather_rows(b_.plain_u, plain_input, plain.data(), int(plain.size()), D);
-    run_.scatter_rows(u, b_.plain_u, plain.data(), int(plain.size()), D);
-  }
-  if (!fused.empty()) {
-    if (config_.fusion == Fusion::gate) feedback_.gates(params_, b_.gates, b_.embedded, count);
-    FusedRows f{int(fused.size()), fused.data(), source.data(), nullptr, 0};
-    feedback_.forward(params_, b_.feedback, b_.fused_u, b_.embedded, b_.gates, carried, f);
-    run_.scatter_rows(u, b_.fused_u, fused.data(), f.rows, D);
-  }
+  feedback_.embed(params_, b_.tokens, tokens.data(), count, !input.fused.empty());
+  feedback_.forward(params_, b_.feedback, b_.tape.layers[0].x, b_.tokens, carried, input);
   stack_.forward(params_, b_.tape, 0, count, segments);
 }
 
@@ -102,8 +90,8 @@ void Decoder::prefill_pass(const std::vector<std::vector<int>>& prompts, const f
     }
     if (states) run_.scatter_rows(states, b_.tape.h, all.data(), count, config_.width);
     if (last.empty()) continue;
-    run_.gather_rows(b_.plain_u, b_.tape.h, last.data(), int(last.size()), config_.width);
-    run_.scatter_rows(b_.carry, b_.plain_u, slots.data(), int(slots.size()), config_.width);
+    run_.gather_rows(b_.tokens.e, b_.tape.h, last.data(), int(last.size()), config_.width);
+    run_.scatter_rows(b_.carry, b_.tokens.e, slots.data(), int(slots.size()), config_.width);
   }
 }
 

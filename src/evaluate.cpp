@@ -12,14 +12,14 @@
 #include "tokenizer.h"
 
 // --- Fused passes over held-out text
-// -----------------------------------------------------------------------------------------
 
 namespace {
 
 struct Buffers {
   Tape tape;
   FeedbackTape feedback;
-  float *e, *embedded, *rrms, *gates, *states, *plain_u, *fused_u, *logits;
+  EmbeddedTokens tokens;
+  float *states, *scored, *logits;
 };
 
 constexpr int kLogitRows = 256;
@@ -28,9 +28,8 @@ void cut(Cutter& cutter, Buffers& b, const ModelConfig& c, size_t rows) {
   size_t n = rows * c.width;
   b.tape = cut_tape(cutter, c, TapeKind::inference, rows, rows);
   b.feedback = c.fusion == Fusion::none ? FeedbackTape{} : cut_feedback_tape(cutter, c, rows);
-  b.e = cutter.take(n), b.embedded = cutter.take(n), b.rrms = cutter.take(rows);
-  b.gates = c.fusion == Fusion::gate ? cutter.take(n) : nullptr;
-  b.states = cutter.take(n), b.plain_u = cutter.take(n), b.fused_u = cutter.take(n);
+  b.tokens = cut_embedded_tokens(cutter, c, rows, c.fusion != Fusion::none);
+  b.states = cutter.take(n), b.scored = cutter.take(size_t(kLogitRows) * c.width);
   b.logits = cutter.take(size_t(kLogitRows) * c.vocab);
 }
 
@@ -54,33 +53,25 @@ class FusedPasses {
 
   void begin(const Batch& batch) {
     batch_ = &batch;
-    int N = batch.rows(), D = c_.width;
-    run_.gather_rows(b_.e, params_.embedding, batch.tokens.data(), N, D);
-    run_.rmsnorm_forward(b_.embedded, b_.rrms, b_.e, params_.input_norm, N, D, c_.norm_eps);
-    if (c_.fusion == Fusion::gate) feedback_.gates(params_, b_.gates, b_.embedded, N);
-    plain_.clear(), fused_.clear(), source_.clear();
+    feedback_.embed(params_, b_.tokens, batch.tokens.data(), batch.rows(), true);
+    InputRows all_plain;
+    rows_ = {};
     for (const Segment& s : batch.segments)
-      for (int t = 0; t < s.rows; ++t)
-        if (t == 0)
-          plain_.push_back(s.row);
+      for (int row = s.row; row < s.row + s.rows; ++row) {
+        all_plain.add_plain(row, row);
+        if (row == s.row)
+          rows_.add_plain(row, row);
         else
-          fused_.push_back(s.row + t), source_.push_back(s.row + t - 1);
-    const float* plain = plain_input();
-    run_.residual_forward(b_.tape.layers[0].x, plain, plain, 0, int64_t(N) * D);
-    stack_.forward(params_, b_.tape, 0, N, batch.segments);
+          rows_.add_fused(row, row, row - 1);
+      }
+    run_stack(all_plain);
   }
 
   // One fused pass; returns the sum over rows of ‖h^k − h^{k−1}‖.
   double step() {
     int N = batch_->rows(), D = c_.width;
     std::copy(b_.tape.h, b_.tape.h + size_t(N) * D, b_.states);
-    float* u = b_.tape.layers[0].x;
-    run_.gather_rows(b_.plain_u, plain_input(), plain_.data(), int(plain_.size()), D);
-    run_.scatter_rows(u, b_.plain_u, plain_.data(), int(plain_.size()), D);
-    FusedRows f{int(fused_.size()), fused_.data(), source_.data(), nullptr, 0};
-    feedback_.forward(params_, b_.feedback, b_.fused_u, b_.embedded, b_.gates, b_.states, f);
-    run_.scatter_rows(u, b_.fused_u, fused_.data(), f.rows, D);
-    stack_.forward(params_, b_.tape, 0, N, batch_->segments);
+    run_stack(rows_);
     double total = 0;
     for (int row = 0; row < N; ++row) {
       double square = 0;
@@ -102,8 +93,8 @@ class FusedPasses {
     int best[kLogitRows];
     for (size_t i = 0; i < rows.size(); i += kLogitRows) {
       int count = int(std::min(rows.size() - i, size_t(kLogitRows)));
-      run_.gather_rows(b_.plain_u, b_.tape.h, &rows[i], count, c_.width);
-      run_.matmul_forward(b_.logits, b_.plain_u, params_.embedding, count, c_.width, c_.vocab);
+      run_.gather_rows(b_.scored, b_.tape.h, &rows[i], count, c_.width);
+      run_.matmul_forward(b_.logits, b_.scored, params_.embedding, count, c_.width, c_.vocab);
       run_.cross_entropy(loss, nullptr, best, b_.logits, &target[i], nullptr, 0, count, c_.vocab);
       for (int j = 0; j < count; ++j) result.loss += loss[j], result.accuracy += best[j] == target[i + j];
     }
@@ -111,7 +102,10 @@ class FusedPasses {
   }
 
  private:
-  const float* plain_input() const { return c_.plain_input == PlainInput::raw ? b_.e : b_.embedded; }
+  void run_stack(const InputRows& rows) {
+    feedback_.forward(params_, b_.feedback, b_.tape.layers[0].x, b_.tokens, b_.states, rows);
+    stack_.forward(params_, b_.tape, 0, batch_->rows(), batch_->segments);
+  }
 
   const Kernels& run_;
   const ModelConfig& c_;
@@ -121,7 +115,7 @@ class FusedPasses {
   Stack stack_;
   Feedback feedback_;
   const Batch* batch_ = nullptr;
-  std::vector<int> plain_, fused_, source_;
+  InputRows rows_;  // of a fused pass
 };
 
 }  // namespace
@@ -151,7 +145,6 @@ std::vector<PassResult> evaluate_passes(const Kernels& run, const ModelConfig& c
 }
 
 // --- Puzzles
-// -----------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -254,7 +247,6 @@ std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const
 }
 
 // --- The whole
-// ---------------------------------------------------------------------------------------------------------------
 
 void plan_evaluation_memory(Plan& plan, const ModelConfig& c, int batch_rows, bool puzzles) {
   Buffers unused;

@@ -24,21 +24,47 @@ FeedbackGradient cut_feedback_gradient(Cutter& cutter, const ModelConfig& c, siz
   return g;
 }
 
-void Feedback::gates(const ModelParams& params, float* gates, const float* embedded, int rows) const {
-  kernels.matmul_forward(gates, embedded, params.gate, rows, config.width, config.width);
-  kernels.sigmoid(gates, gates, int64_t(rows) * config.width);
+EmbeddedTokens cut_embedded_tokens(Cutter& cutter, const ModelConfig& c, size_t tokens, bool feedback) {
+  size_t n = tokens * c.width;
+  EmbeddedTokens t = {};
+  t.e = cutter.take(n), t.embedded = cutter.take(n), t.rrms = cutter.take(tokens);
+  if (feedback) t.mixed = cutter.take(n);
+  if (feedback && c.fusion == Fusion::gate) t.gates = cutter.take(n);
+  return t;
 }
 
-void Feedback::forward(const ModelParams& params, const FeedbackTape& t, float* u, const float* embedded,
-                       const float* gates, const float* h, const FusedRows& f) const {
+void Feedback::embed(const ModelParams& params, const EmbeddedTokens& t, const int* tokens, int count,
+                     bool fused) const {
+  int D = config.width;
+  kernels.gather_rows(t.e, params.embedding, tokens, count, D);
+  kernels.rmsnorm_forward(t.embedded, t.rrms, t.e, params.input_norm, count, D, config.norm_eps);
+  if (!fused || config.fusion != Fusion::gate) return;
+  kernels.matmul_forward(t.gates, t.embedded, params.gate, count, D, D);
+  kernels.sigmoid(t.gates, t.gates, int64_t(count) * D);
+}
+
+void Feedback::forward(const ModelParams& params, const FeedbackTape& tape, float* u, const EmbeddedTokens& tokens,
+                       const float* h, const InputRows& rows) const {
+  int D = config.width, plain = int(rows.plain.size()), fused = int(rows.fused.size());
+  if (fused == 0) return kernels.gather_rows(u, plain_input(tokens), rows.plain_token.data(), plain, D);
+  if (plain == 0) return fuse(params, tape, u, tokens, h, rows);
+  fuse(params, tape, tokens.mixed, tokens, h, rows);
+  kernels.scatter_rows(u, tokens.mixed, rows.fused.data(), fused, D);
+  kernels.gather_rows(tokens.mixed, plain_input(tokens), rows.plain_token.data(), plain, D);
+  kernels.scatter_rows(u, tokens.mixed, rows.plain.data(), plain, D);
+}
+
+void Feedback::fuse(const ModelParams& params, const FeedbackTape& t, float* u, const EmbeddedTokens& tokens,
+                    const float* h, const InputRows& f) const {
   const Kernels& run = kernels;
-  int D = config.width, rows = f.rows;
-  run.carry_forward(t.carried, h, f.source, f.noise_key, f.jitter, rows, D);
+  int D = config.width, rows = int(f.fused.size());
+  const int* token = f.fused_token.data();
+  run.carry_forward(t.carried, h, f.source.data(), f.noise_key.data(), f.jitter, rows, D);
   if (config.fusion == Fusion::gate) {
     run.matmul_forward(t.value, t.carried, params.value, rows, D, D);
-    run.gate_forward(t.fused, t.value, gates, f.token_row, rows, D);
+    run.gate_forward(t.fused, t.value, tokens.gates, token, rows, D);
   } else if (config.fusion == Fusion::concat) {
-    run.concat_forward(t.pair, embedded, f.token_row, t.carried, rows, D);
+    run.concat_forward(t.pair, tokens.embedded, token, t.carried, rows, D);
     run.matmul_forward(t.value, t.pair, params.concat_value, rows, 2 * D, D);
     run.bias_forward(t.value, params.concat_value_bias, rows, D);
     run.matmul_forward(t.gate, t.pair, params.concat_gate, rows, 2 * D, D);
@@ -46,7 +72,7 @@ void Feedback::forward(const ModelParams& params, const FeedbackTape& t, float* 
     run.sigmoid(t.gate, t.gate, int64_t(rows) * D);
     run.gate_forward(t.fused, t.value, t.gate, nullptr, rows, D);
   } else {
-    run.gather_rows(t.value, embedded, f.token_row, rows, D);
+    run.gather_rows(t.value, tokens.embedded, token, rows, D);
     run.matmul_forward(t.fused, t.carried, params.add, rows, D, D);
     run.add(t.fused, t.value, int64_t(rows) * D);
   }
@@ -55,14 +81,15 @@ void Feedback::forward(const ModelParams& params, const FeedbackTape& t, float* 
 
 void Feedback::backward(const ModelParams& params, const ModelParams& grads, const FeedbackTape& t,
                         const FeedbackGradient& g, float* dh, float* dembedded, float* dgates_in, const float* du,
-                        const float* gates, const FusedRows& f) const {
+                        const float* gates, const InputRows& f) const {
   const Kernels& run = kernels;
-  int D = config.width, rows = f.rows;
+  int D = config.width, rows = int(f.fused.size());
+  const int* token = f.fused_token.data();
   int64_t n = int64_t(rows) * D;
   run.zero(g.dfused, n);
   run.rmsnorm_backward(g.dfused, grads.input_norm, du, t.fused, params.input_norm, t.rrms, rows, D);
   if (config.fusion == Fusion::gate) {
-    run.gate_backward(g.dvalue, dgates_in, g.dfused, t.value, gates, f.token_row, rows, D);
+    run.gate_backward(g.dvalue, dgates_in, g.dfused, t.value, gates, token, rows, D);
     run.matmul_backward_weight(grads.value, g.dvalue, t.carried, rows, D, D);
     if (dh) run.matmul_backward_input(g.dcarried, g.dvalue, params.value, rows, D, D, false);
   } else if (config.fusion == Fusion::concat) {
@@ -74,13 +101,13 @@ void Feedback::backward(const ModelParams& params, const ModelParams& grads, con
     run.matmul_backward_weight(grads.concat_gate, g.dgate, t.pair, rows, 2 * D, D);
     run.matmul_backward_input(g.dpair, g.dvalue, params.concat_value, rows, 2 * D, D, false);
     run.matmul_backward_input(g.dpair, g.dgate, params.concat_gate, rows, 2 * D, D, true);
-    run.concat_backward(dembedded, f.token_row, g.dcarried, g.dpair, rows, D);
+    run.concat_backward(dembedded, token, g.dcarried, g.dpair, rows, D);
   } else {
-    run.scatter_add_rows(dembedded, g.dfused, f.token_row, rows, D);
+    run.scatter_add_rows(dembedded, g.dfused, token, rows, D);
     run.matmul_backward_weight(grads.add, g.dfused, t.carried, rows, D, D);
     if (dh) run.matmul_backward_input(g.dcarried, g.dfused, params.add, rows, D, D, false);
   }
-  if (dh) run.scatter_add_rows(dh, g.dcarried, f.source, rows, D);
+  if (dh) run.scatter_add_rows(dh, g.dcarried, f.source.data(), rows, D);
 }
 
 void Feedback::gates_backward(const ModelParams& params, const ModelParams& grads, float* dembedded,

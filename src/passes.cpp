@@ -9,7 +9,6 @@
 #include "random.h"
 
 // --- The plan
-// ----------------------------------------------------------------------------------------------------------------
 
 std::vector<std::vector<int>> draw_prefixes(const Batch& batch, int passes, const PassOptions& options, int64_t step,
                                             int first_segment) {
@@ -26,21 +25,10 @@ std::vector<std::vector<int>> draw_prefixes(const Batch& batch, int passes, cons
   return prefix;
 }
 
-namespace {
-
-void add_row(Pass& pass, int token_row, bool plain) {
-  (plain ? pass.plain : pass.fused).push_back(pass.rows++);
-  pass.token_row.push_back(token_row);
-  if (!plain) pass.fused_token.push_back(token_row);
-}
-
-}  // namespace
-
 PassPlan plan_passes(const Batch& batch, int passes, std::vector<std::vector<int>> prefix, const PassOptions& options,
                      int64_t step, int first_segment, int64_t target_count) {
   PassPlan plan;
   plan.prefix = std::move(prefix);
-  plan.jitter = options.jitter;
   plan.carry_gradient = options.gradient == GradientMode::through;
   int N = batch.rows();
   std::vector<int> states(N);
@@ -48,12 +36,14 @@ PassPlan plan_passes(const Batch& batch, int passes, std::vector<std::vector<int
   std::vector<int> times_prefix(N);  // in how many passes k ≥ 2 a row's state is pass 1's
 
   Pass one;
-  one.rows = N, one.segments = batch.segments, one.token_row = states, one.plain = states, one.state_row = states;
+  one.rows = N, one.segments = batch.segments, one.token_row = one.state_row = states;
+  one.input.plain = one.input.plain_token = states;
   plan.passes.push_back(one);
   for (int k = 2; k <= passes; ++k) {
     Pass pass;
     pass.first = plan.rows();
-    pass.first_fused = k == 2 ? 0 : plan.passes.back().first_fused + int(plan.passes.back().fused.size());
+    pass.input.jitter = options.jitter;
+    pass.first_fused = k == 2 ? 0 : plan.passes.back().first_fused + int(plan.passes.back().input.fused.size());
     bool reuse = options.reuse_prefix && !(options.gradient == GradientMode::last && k == passes);
     std::vector<int> next = states;
     for (size_t s = 0; s < batch.segments.size(); ++s) {
@@ -71,11 +61,16 @@ PassPlan plan_passes(const Batch& batch, int passes, std::vector<std::vector<int
           next[token_row] = token_row;
           continue;
         }
-        next[token_row] = pass.first + pass.rows;
-        add_row(pass, token_row, t < p);
-        if (t < p) continue;
-        pass.source.push_back(states[token_row - 1]);
-        pass.noise_key.push_back(random_key(options.seed, Purpose::jitter, step, k, first_segment + int64_t(s), t));
+        int row = pass.rows++;
+        next[token_row] = pass.first + row;
+        pass.token_row.push_back(token_row);
+        if (t < p) {
+          pass.input.add_plain(row, token_row);
+          continue;
+        }
+        pass.input.add_fused(row, token_row, states[token_row - 1]);
+        pass.input.noise_key.push_back(
+            random_key(options.seed, Purpose::jitter, step, k, first_segment + int64_t(s), t));
       }
     }
     states = pass.state_row = std::move(next);
@@ -98,7 +93,6 @@ PassPlan plan_passes(const Batch& batch, int passes, std::vector<std::vector<int
 }
 
 // --- Memory
-// ------------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -109,13 +103,10 @@ size_t tape_rows(PassLimits limits) { return size_t(limits.rows) * limits.passes
 size_t fused_rows(PassLimits limits) { return size_t(limits.rows) * (limits.passes - 1); }
 
 void cut_activations(Cutter& cutter, PassBuffers& b, const ModelConfig& c, PassLimits limits) {
-  size_t n = size_t(limits.rows) * c.width;
   bool feedback = limits.passes > 1;
   b.tape = cut_tape(cutter, c, TapeKind::training, tape_rows(limits), tape_rows(limits));
-  b.e = cutter.take(n), b.embedded = cutter.take(n), b.rrms = cutter.take(limits.rows);
-  b.gates = feedback && c.fusion == Fusion::gate ? cutter.take(n) : nullptr;
+  b.tokens = cut_embedded_tokens(cutter, c, limits.rows, feedback);
   b.feedback = feedback ? cut_feedback_tape(cutter, c, fused_rows(limits)) : FeedbackTape{};
-  b.fused_input = feedback ? cutter.take(n) : nullptr;
 }
 
 void cut_gradients(Cutter& cutter, PassBuffers& b, const ModelConfig& c, PassLimits limits) {
@@ -125,7 +116,7 @@ void cut_gradients(Cutter& cutter, PassBuffers& b, const ModelConfig& c, PassLim
   b.dh = cutter.take(tape_rows(limits) * c.width), b.de = cutter.take(n), b.dembedded = cutter.take(n);
   b.dgates_in = feedback && c.fusion == Fusion::gate ? cutter.take(n) : nullptr;
   b.feedback_gradient = feedback ? cut_feedback_gradient(cutter, c, limits.rows) : FeedbackGradient{};
-  b.dfused_input = feedback ? cutter.take(n) : nullptr;
+  b.dmixed = feedback ? cutter.take(n) : nullptr;
 }
 
 void cut_classifier(Cutter& cutter, PassBuffers& b, const ModelConfig& c, PassLimits) {
@@ -168,51 +159,20 @@ PassRunner::PassRunner(const Kernels& kernels, const ModelConfig& config, PassLi
 }
 
 // --- Forward
-// -----------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-FusedRows fused_rows_of(const PassPlan& plan, const Pass& pass) {
-  return {int(pass.fused.size()), pass.fused_token.data(), pass.source.data(), pass.noise_key.data(), plan.jitter};
-}
-
-std::vector<int> plain_tokens(const Pass& pass) {
-  std::vector<int> tokens;
-  for (int row : pass.plain) tokens.push_back(pass.token_row[row]);
-  return tokens;
-}
-
-}  // namespace
-
-void PassRunner::plain_and_fused_input(const ModelParams& params, const PassPlan& plan, const Pass& pass) {
-  PassBuffers& b = buffers_;
-  int D = config_.width, fused = int(pass.fused.size()), plain = int(pass.plain.size());
-  float* u = b.tape.layers[0].x + size_t(pass.first) * D;
-  if (fused == 0) return run_.gather_rows(u, plain_input(), pass.token_row.data(), pass.rows, D);
-  FeedbackTape tape = from_row(b.feedback, config_, pass.first_fused);
-  float* fused_u = plain == 0 ? u : b.fused_input;
-  feedback_.forward(params, tape, fused_u, b.embedded, b.gates, b.tape.h, fused_rows_of(plan, pass));
-  if (plain == 0) return;
-  run_.scatter_rows(u, b.fused_input, pass.fused.data(), fused, D);
-  run_.gather_rows(b.fused_input, plain_input(), plain_tokens(pass).data(), plain, D);
-  run_.scatter_rows(u, b.fused_input, pass.plain.data(), plain, D);
-}
 
 void PassRunner::forward(const ModelParams& params, const Batch& batch, const PassPlan& plan) {
   PassBuffers& b = buffers_;
-  int D = config_.width, N = batch.rows();
-  run_.gather_rows(b.e, params.embedding, batch.tokens.data(), N, D);
-  run_.rmsnorm_forward(b.embedded, b.rrms, b.e, params.input_norm, N, D, config_.norm_eps);
-  if (plan.passes.size() > 1 && config_.fusion == Fusion::gate) feedback_.gates(params, b.gates, b.embedded, N);
+  feedback_.embed(params, b.tokens, batch.tokens.data(), batch.rows(), plan.passes.size() > 1);
   for (const Pass& pass : plan.passes) {
     if (pass.rows == 0) continue;
-    plain_and_fused_input(params, plan, pass);
+    FeedbackTape tape = plan.passes.size() > 1 ? from_row(b.feedback, config_, pass.first_fused) : FeedbackTape{};
+    float* u = b.tape.layers[0].x + size_t(pass.first) * config_.width;
+    feedback_.forward(params, tape, u, b.tokens, b.tape.h, pass.input);
     stack_.forward(params, b.tape, pass.first, pass.rows, pass.segments);
   }
 }
 
 // --- Backward
-// ----------------------------------------------------------------------------------------------------------------
 
 // The fused classifier: logits exist for kLogitRows rows at a time, and only for rows that have a target.
 void PassRunner::classify(const ModelParams& params, const ModelParams& grads, const Batch& batch, const Pass& pass,
@@ -246,18 +206,19 @@ void PassRunner::classify(const ModelParams& params, const ModelParams& grads, c
 void PassRunner::input_backward(const ModelParams& params, const ModelParams& grads, const PassPlan& plan,
                                 const Pass& pass) {
   PassBuffers& b = buffers_;
-  int D = config_.width, fused = int(pass.fused.size()), plain = int(pass.plain.size());
+  const InputRows& input = pass.input;
+  int D = config_.width, fused = int(input.fused.size()), plain = int(input.plain.size());
   const float* du = b.gradient.dx;
   if (fused > 0) {
-    if (plain > 0) run_.gather_rows(b.dfused_input, du, pass.fused.data(), fused, D);
+    if (plain > 0) run_.gather_rows(b.dmixed, du, input.fused.data(), fused, D);
     feedback_.backward(params, grads, from_row(b.feedback, config_, pass.first_fused), b.feedback_gradient,
-                       plan.carry_gradient ? b.dh : nullptr, b.dembedded, b.dgates_in, plain > 0 ? b.dfused_input : du,
-                       b.gates, fused_rows_of(plan, pass));
+                       plan.carry_gradient ? b.dh : nullptr, b.dembedded, b.dgates_in, plain > 0 ? b.dmixed : du,
+                       b.tokens.gates, input);
   }
   if (plain == 0) return;
-  if (fused > 0) run_.gather_rows(b.dfused_input, du, pass.plain.data(), plain, D);
+  if (fused > 0) run_.gather_rows(b.dmixed, du, input.plain.data(), plain, D);
   float* to = config_.plain_input == PlainInput::raw ? b.de : b.dembedded;
-  run_.scatter_add_rows(to, fused > 0 ? b.dfused_input : du, plain_tokens(pass).data(), plain, D);
+  run_.scatter_add_rows(to, fused > 0 ? b.dmixed : du, input.plain_token.data(), plain, D);
 }
 
 void PassRunner::backward(const ModelParams& params, const ModelParams& grads, const Batch& batch, const PassPlan& plan,
@@ -291,14 +252,13 @@ void PassRunner::backward(const ModelParams& params, const ModelParams& grads, c
     input_backward(params, grads, plan, pass);
   }
   if (K > 1 && config_.fusion == Fusion::gate)
-    feedback_.gates_backward(params, grads, b.dembedded, b.dgates_in, b.embedded, N);
+    feedback_.gates_backward(params, grads, b.dembedded, b.dgates_in, b.tokens.embedded, N);
   if (K > 1 || config_.plain_input == PlainInput::normed)
-    run_.rmsnorm_backward(b.de, grads.input_norm, b.dembedded, b.e, params.input_norm, b.rrms, N, D);
+    run_.rmsnorm_backward(b.de, grads.input_norm, b.dembedded, b.tokens.e, params.input_norm, b.tokens.rrms, N, D);
   run_.scatter_add_rows(grads.embedding, b.de, batch.tokens.data(), N, D);
 }
 
 // --- The schedule
-// ------------------------------------------------------------------------------------------------------------
 
 PassSchedule::PassSchedule(const std::string& text) : text_(text) {
   std::string form = text;

@@ -91,7 +91,6 @@ bool holds_checkpoints(const std::string& out) {
 }  // namespace
 
 // --- What is resumed
-// -----------------------------------------------------------------------------------------------------------------
 
 // Where the run lives, and whether what is resumed lives there, too: --resume names a checkpoint, or a run's folder.
 void Trainer::find_folders(Flags& flags) {
@@ -180,7 +179,6 @@ void Trainer::take_record(Flags& flags, const Json& recorded, const std::string&
 }
 
 // --- From words to values
-// ------------------------------------------------------------------------------------------------------------
 
 // The model's sizes: as given, else those of the weights that are taken over, else of the preset.
 void Trainer::take_sizes(Flags& flags) {
@@ -353,7 +351,6 @@ void Trainer::set_later_checkpoints_aside() {
 }
 
 // --- The plan
-// ------------------------------------------------------------------------------------------------------------
 
 // Rows that a token costs on average in the steps from each thousandth of the run on.
 void Trainer::expect_rows() {

@@ -16,7 +16,6 @@
 #include "tokenizer.h"
 
 // --- Checkpoints
-// -----------------------------------------------------------------------------------------------------------------
 
 void Pace::add(double new_tokens, double new_rows, double new_seconds) {
   double keep = std::exp(-new_seconds / memory);
@@ -73,7 +72,6 @@ void Trainer::save() {
 }
 
 // --- Steps
-// ---------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -82,7 +80,7 @@ double step_flops(const ModelConfig& c, const Batch& batch, const PassPlan& plan
   double D = c.width, Hd = c.heads_width(), pairs = 0, targets = 0, fused = 0;
   double layer = D * c.qkv_width() + Hd * D + 3.0 * D * c.ffn;
   for (const Pass& pass : plan.passes) {
-    fused += double(pass.fused.size());
+    fused += double(pass.input.fused.size());
     for (const Segment& s : pass.segments) pairs += double(s.rows) * (s.position + (s.rows + 1) / 2.0);
     for (float w : pass.weight) targets += w > 0;
   }

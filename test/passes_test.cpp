@@ -268,16 +268,16 @@ TEST(PlanPasses, GivesEachRowItsInputItsStateAndItsKeys) {
                 EXPECT_EQ(row_at[token_row], -1) << "computed again";
                 EXPECT_EQ(pass.state_row[token_row], token_row);
               } else if (t < p) {
-                EXPECT_EQ(pass.plain[plain++], row_at[token_row]);
+                EXPECT_EQ(pass.input.plain[plain++], row_at[token_row]);
               } else {
-                EXPECT_EQ(pass.fused[fused], row_at[token_row]);
-                EXPECT_EQ(pass.fused_token[fused], token_row);
-                EXPECT_EQ(pass.source[fused], plan.passes[k - 2].state_row[token_row - 1]) << "the state before it";
-                EXPECT_TRUE(keys.insert(pass.noise_key[fused++]).second) << "one jitter for two rows";
+                EXPECT_EQ(pass.input.fused[fused], row_at[token_row]);
+                EXPECT_EQ(pass.input.fused_token[fused], token_row);
+                EXPECT_EQ(pass.input.source[fused], plan.passes[k - 2].state_row[token_row - 1]) << "the state before it";
+                EXPECT_TRUE(keys.insert(pass.input.noise_key[fused++]).second) << "one jitter for two rows";
               }
             }
-          EXPECT_EQ(fused, pass.fused.size());
-          EXPECT_EQ(plain, pass.plain.size());
+          EXPECT_EQ(fused, pass.input.fused.size());
+          EXPECT_EQ(plain, pass.input.plain.size());
           if (k > 1) {
             EXPECT_EQ(pass.first_fused, first_fused);
             first_fused += int(fused);
@@ -311,7 +311,7 @@ TEST(PlanPasses, WeightsAddUpToTheObjective) {
 TEST(PlanPasses, JitterDependsOnSeedStepPassSegmentAndPositionAlone) {
   Batch three = random_batch({5, 4, 6}, 11, 1), last = random_batch({6}, 11, 2);
   auto keys = [](const Batch& batch, PassOptions options, int64_t step, int first_segment) {
-    return plan_passes(batch, 3, fully_fused(batch, 3), options, step, first_segment, 1).passes[2].noise_key;
+    return plan_passes(batch, 3, fully_fused(batch, 3), options, step, first_segment, 1).passes[2].input.noise_key;
   };
   auto all = keys(three, {.seed = 1}, 4, 0);
   std::vector<uint64_t> of_last(all.end() - 5, all.end());

@@ -53,7 +53,6 @@ void expect_same_end(const Bench& bench, const std::string& a, const std::string
 }  // namespace
 
 // --- What it prints and writes
-// -----------------------------------------------------------------------------------------------------------
 
 TEST(Train, ShowsItsPlanThenItsStepsThenATableAndHowToTalkToTheModel) {
   Bench bench;
@@ -212,7 +211,6 @@ TEST(Train, StartsFromTheWeightsOfAnotherRun) {
 }
 
 // --- The same bits
-// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(Train, ThreadsAndInstructionSetsDoNotChangeABit) {
   Bench bench;
@@ -361,7 +359,6 @@ TEST(Train, ClosedStreamsAreNotTakenForFiles) {
 }
 
 // --- Resuming
-// --------------------------------------------------------------------------------------------------------------------------
 
 TEST(Train, ResumesFromACheckpointARunOrTheLatestHoweverTheyAreNamed) {
   Bench bench;
@@ -487,7 +484,6 @@ TEST(Train, OneRunAtATimeInAFolder) {
 }
 
 // --- Mistakes
-// --------------------------------------------------------------------------------------------------------------------------
 
 TEST(Train, EveryMistakeIsOneLineAndNothingIsBegun) {
   Bench bench;
