@@ -152,8 +152,13 @@ struct Kernels {
   // x = x / (sqrt(v) + eps)
   void (*row_normalize)(float* x, float* v, float beta2, float eps, int rows, int width);
 
-  // --- The ceiling: fma chains in registers on every thread, for some milliseconds; returns the operations done.
+  // --- The ceilings, for the benchmarks
+  // fma chains in registers on every thread, for some milliseconds; returns the operations done.
   double (*peak_fma)();
+  // Reads n floats once, and returns something of them: bandwidth is 4 n bytes.
+  float (*stream_read)(const float* x, int64_t n);
+  // a, b, c += d, as an optimizer reads and writes: 28 n bytes.
+  void (*stream_update)(float* a, float* b, float* c, const float* d, int64_t n);
 };
 
 // The CPU's kernels for the best instruction set this machine has, or for the one named by FULLBAND_ISA

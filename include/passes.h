@@ -23,7 +23,7 @@ struct PassOptions {
   float lambda = 1;
   GradientMode gradient = GradientMode::through;
   PrefixMixin mixin = PrefixMixin::half;
-  float jitter = 0.02f;
+  float jitter = 0.05f;  // the paper: 0.02
   bool reuse_prefix = true;  // false computes every pass's prefix again: the same objective at a higher cost, for tests
   uint64_t seed = 0;
 };
@@ -54,6 +54,9 @@ std::vector<std::vector<int>> draw_prefixes(const Batch&, int passes, const Pass
 // `target_count`: of the whole optimizer step.
 PassPlan plan_passes(const Batch&, int passes, std::vector<std::vector<int>> prefix, const PassOptions&, int64_t step,
                      int first_segment, int64_t target_count);
+
+// Multiplications and additions of a micro-batch's products and attention, forward and backward.
+double step_flops(const ModelConfig&, const Batch&, const PassPlan&);
 
 // Sums over a step's micro-batches, one entry a pass, over all positions that have a target (the prefix's from pass 1).
 struct PassLosses {

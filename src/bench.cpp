@@ -1,109 +1,399 @@
-// ./bench [peak|matmul]: how fast the kernels are, beside what the machine can do. The ceiling is measured in the same
-// run, in turns with the kernel, since machines drift.
+// ./bench: how fast the kernels are, beside what the machine can do. Every ceiling is measured in the same run, in turns
+// with the work, since machines drift; the best of both counts.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <functional>
 #include <vector>
 
-#include "cpu/parallel.h"
+#include "decode.h"
 #include "error.h"
 #include "flags.h"
 #include "json.h"
-#include "kernels.h"
 #include "log.h"
+#include "model.h"
+#include "optim.h"
+#include "passes.h"
 #include "program.h"
+#include "random.h"
 
 namespace {
 
-double measure(const Kernels& run, double seconds, void (*work)(const Kernels&, void*), void* context) {
-  double start = seconds_now(), best = 1e30;
+struct Options {
+  std::string model = "d12", passes = "1", mixin = "uniform", mode = "standard";
+  int vocab = 50257, batch = 0, seq = 0, threads = 0;
+  float seconds = 2;
+  bool json = false;
+};
+
+// --- Measuring
+
+// The shortest time of `work`, and of what it is compared with, over some seconds of taking turns.
+struct Times {
+  double work = 1e30, ceiling = 1e30;
+};
+
+Times take_turns(double seconds, const std::function<void()>& work, const std::function<void()>& ceiling) {
+  Times best;
+  auto time = [](const std::function<void()>& f, double* least) {
+    double start = seconds_now();
+    f();
+    *least = std::min(*least, seconds_now() - start);
+  };
+  double start = seconds_now();
+  work();  // memory is touched, caches and threads are warm
   do {
-    double t = seconds_now();
-    work(run, context);
-    best = std::min(best, seconds_now() - t);
+    time(ceiling, &best.ceiling);
+    time(work, &best.work);
   } while (seconds_now() - start < seconds);
+  time(ceiling, &best.ceiling);
   return best;
 }
 
-// The peak: chains of fma that never leave the registers, on every thread.
-double peak_gflops(const Kernels& run) {
-  double operations = 0;
-  double seconds = measure(
-      run, 0.05, [](const Kernels& k, void* out) { *static_cast<double*>(out) = k.peak_fma(); }, &operations);
-  return operations / seconds / 1e9;
-}
-
-struct Product {
-  std::string form;
-  int rows, in, out;
-  std::vector<float> x, w, y;
-  Product(std::string f, int r, int i, int o)
-      : form(std::move(f)),
-        rows(r),
-        in(i),
-        out(o),
-        x(size_t(r) * i, 0.5f),
-        w(size_t(i) * o, 0.25f),
-        y(size_t(r) * o, 0.125f) {}
+// Work in operations or bytes a second, beside its ceiling.
+struct Rate {
+  double seconds, work, peak;
+  std::string share() const { return text("%.0f %%", 100 * work / peak); }
 };
 
-void multiply(const Kernels& k, void* context) {
-  Product& p = *static_cast<Product*>(context);
-  if (p.form == "forward") k.matmul_forward(p.y.data(), p.x.data(), p.w.data(), p.rows, p.in, p.out);
-  if (p.form == "dinput") k.matmul_backward_input(p.x.data(), p.y.data(), p.w.data(), p.rows, p.in, p.out, false);
-  if (p.form == "dweight") {
-    std::fill(p.w.begin(), p.w.end(), 0.0f);
-    k.matmul_backward_weight(p.w.data(), p.y.data(), p.x.data(), p.rows, p.in, p.out);
+Rate beside_fma(const Kernels& run, double seconds, double operations, const std::function<void()>& work) {
+  double peak_operations = 0;
+  Times t = take_turns(seconds, work, [&] { peak_operations = run.peak_fma(); });
+  return {t.work, operations / t.work, peak_operations / t.ceiling};
+}
+
+constexpr int64_t kStream = 1 << 26;  // floats: far more than any cache
+
+// One object a line, or all rows as a table at the end.
+class Results {
+ public:
+  Results(bool json, std::vector<std::string> head) : json_(json), table_{std::move(head)} {}
+  ~Results() {
+    if (!json_) std::printf("%s", show_table(table_).c_str());
+  }
+  void add(const Json& object, std::vector<std::string> row) {
+    if (json_) std::printf("%s\n", write_json(object).c_str()), std::fflush(stdout);
+    table_.push_back(std::move(row));
+  }
+
+ private:
+  bool json_;
+  std::vector<std::vector<std::string>> table_;
+};
+
+std::string giga(double x) { return text(x < 10e9 ? "%.1f" : "%.0f", x / 1e9); }
+
+// --- The machine
+
+void bench_peak(const Kernels& run, const Options& o) {
+  Block memory(kStream);
+  Times t = take_turns(
+      o.seconds, [&] { run.stream_read(memory.data(), kStream); }, [&] { run.peak_fma(); });
+  double fma = run.peak_fma() / t.ceiling, read = 4.0 * kStream / t.work;
+  double update = 28.0 * kStream / 4 /
+                  take_turns(
+                      o.seconds,
+                      [&] {
+                        float* p = memory.data();
+                        run.stream_update(p, p + kStream / 4, p + kStream / 2, p + kStream / 4 * 3, kStream / 4);
+                      },
+                      [] {})
+                      .work;
+  Results results(o.json, {"ceiling", ""});
+  results.add(Json::object({{"bench", "peak"},
+                            {"kernels", run.name},
+                            {"peak_gflops", fma / 1e9},
+                            {"stream_gb_per_s", read / 1e9},
+                            {"update_gb_per_s", update / 1e9}}),
+              {"fma, GFLOP/s", giga(fma)});
+  if (o.json) return;
+  results.add({}, {"memory read, GB/s", giga(read)});
+  results.add({}, {"memory read and written as by AdamW, GB/s", giga(update)});
+}
+
+// --- Matrix products
+
+void bench_matmul(const Kernels& run, const Options& o) {
+  constexpr int kShapes[][3] = {{384, 64, 192},    {384, 64, 384},   {384, 192, 64},    {256, 768, 2304},
+                                {256, 768, 768},   {256, 768, 4096}, {256, 2048, 768},  {256, 768, 50257},
+                                {1024, 768, 2304}, {1024, 768, 768}, {1024, 768, 4096}, {1024, 2048, 768}};
+  Results results(o.json, {"product", "rows", "in", "out", "GFLOP/s", "of the fma peak"});
+  for (const auto& shape : kShapes) {
+    int rows = shape[0], in = shape[1], out = shape[2];
+    Block x(size_t(rows) * in), w(size_t(in) * out), y(size_t(rows) * out);
+    for (const char* form : {"forward", "dinput", "dweight"}) {
+      for (Block* b : {&x, &w, &y}) std::fill(b->data(), b->data() + b->size(), 1e-3f);
+      Rate r = beside_fma(run, o.seconds / 8, 2.0 * rows * in * out, [&] {
+        if (form[1] == 'o') run.matmul_forward(y.data(), x.data(), w.data(), rows, in, out);
+        if (form[1] == 'i') run.matmul_backward_input(x.data(), y.data(), w.data(), rows, in, out, false);
+        if (form[1] == 'w') run.matmul_backward_weight(w.data(), y.data(), x.data(), rows, in, out);
+      });
+      results.add(Json::object({{"bench", "matmul"},
+                                {"form", form},
+                                {"rows", rows},
+                                {"in", in},
+                                {"out", out},
+                                {"gflops", r.work / 1e9},
+                                {"peak_gflops", r.peak / 1e9}}),
+                  {form, std::to_string(rows), std::to_string(in), std::to_string(out), giga(r.work), r.share()});
+    }
   }
 }
 
-void bench_matmul(const Kernels& run, bool json) {
-  constexpr int kShapes[][3] = {{512, 64, 192},   {512, 64, 384},    {512, 192, 64},   {256, 768, 2304},
-                                {256, 768, 768},  {256, 768, 4096},  {256, 2048, 768}, {1024, 768, 2304},
-                                {1024, 768, 768}, {1024, 768, 4096}, {1024, 2048, 768}};
-  std::vector<std::vector<std::string>> table = {{"product", "rows", "in", "out", "GFLOP/s", "of the fma peak"}};
-  for (const auto& [rows, in, out] : kShapes)
-    for (const char* form : {"forward", "dinput", "dweight"}) {
-      Product p(form, rows, in, out);
-      double before = peak_gflops(run);
-      double gflops = 2.0 * rows * in * out / measure(run, 0.2, multiply, &p) / 1e9;
-      double peak = std::max(before, peak_gflops(run));
-      if (json)
-        std::printf("%s\n", write_json(Json::object({{"bench", "matmul"},
-                                                     {"form", form},
-                                                     {"rows", rows},
-                                                     {"in", in},
-                                                     {"out", out},
-                                                     {"gflops", gflops},
-                                                     {"peak_gflops", peak}}))
-                                .c_str());
-      else
-        table.push_back({form, std::to_string(rows), std::to_string(in), std::to_string(out), text("%.0f", gflops),
-                         text("%.0f %%", 100 * gflops / peak)});
-    }
-  if (!json) std::printf("%s", show_table(table).c_str());
+// --- Attention
+
+void bench_attention(const Kernels& run, const Options& o) {
+  constexpr int kHeads = 12, kHeadDim = 64;
+  Results results(o.json, {"attention", "T", "heads", "d", "GFLOP/s", "of the fma peak"});
+  for (int T : o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{64, 256, 1024, 4096}) {
+    size_t n = size_t(T) * kHeads * kHeadDim;
+    Block q(n), k(n), v(n), y(n), dy(n), dq(n), dk(n), dv(n), most(size_t(T) * kHeads), scale(most.size());
+    uint64_t seed = 1;
+    for (Block* b : {&q, &k, &v, &dy})
+      for (size_t i = 0; i < n; ++i) b->data()[i] = random_symmetric(random_key(1, seed), i), seed += i + 1 == n;
+    Segment all{0, T, 0, 0, 0};
+    auto forward = [&] {
+      run.attention_forward(y.data(), most.data(), scale.data(), q.data(), k.data(), v.data(), &all, 1, kHeads, kHeads,
+                            kHeadDim, 0);
+    };
+    auto both = [&] {
+      forward();
+      run.attention_backward(dq.data(), dk.data(), dv.data(), dy.data(), y.data(), q.data(), k.data(), v.data(),
+                             most.data(), scale.data(), &all, 1, kHeads, kHeads, kHeadDim, 0);
+    };
+    double product = 2.0 * T * (T + 1) / 2 * kHeads * kHeadDim;
+    auto report = [&](const char* form, Rate r) {
+      results.add(Json::object({{"bench", "attention"},
+                                {"form", form},
+                                {"seq", T},
+                                {"heads", kHeads},
+                                {"head_dim", kHeadDim},
+                                {"gflops", r.work / 1e9},
+                                {"peak_gflops", r.peak / 1e9}}),
+                  {form, std::to_string(T), std::to_string(kHeads), std::to_string(kHeadDim), giga(r.work), r.share()});
+    };
+    report("forward", beside_fma(run, o.seconds / 2, 2 * product, forward));
+    report("forward+backward", beside_fma(run, o.seconds, 7 * product, both));
+  }
 }
+
+// --- Whole steps
+
+Batch random_batch(int batch, int seq, int vocab) {
+  Batch b;
+  Random random(random_key(1, 2));
+  for (b.sequences = 0; b.sequences < batch; ++b.sequences) {
+    b.segments.push_back({b.rows(), seq, 0, 0, b.rows()});
+    b.row_of_segment.push_back(b.sequences);
+    for (int t = 0; t < seq; ++t) b.tokens.push_back(random.below(vocab)), b.targets.push_back(random.below(vocab));
+  }
+  return b;
+}
+
+ModelConfig model_of(const Options& o, int context) {
+  ModelConfig config = preset(o.model);
+  config.vocab = o.vocab, config.context = context;
+  config.resolve();
+  return config;
+}
+
+PrefixMixin mixin_of(const Options& o) {
+  return o.mixin == "uniform" ? PrefixMixin::uniform : o.mixin == "half" ? PrefixMixin::half : PrefixMixin::off;
+}
+
+void bench_step(const Kernels& run, const Options& o) {
+  int batch = o.batch > 0 ? o.batch : 4, seq = o.seq > 0 ? o.seq : 64, passes = PassSchedule(o.passes).most_passes();
+  ModelConfig config = model_of(o, seq);
+  if (passes == 1) config.fusion = Fusion::none;
+  PassLimits limits{batch * seq, passes};
+  OptimizerOptions optim;
+  optim.resolve(config.width);
+  ParamLayout layout = param_layout(config);
+  Plan plan;
+  plan.add("parameters and gradients", 2.0 * double(layout.floats) * sizeof(float));
+  Optimizer::plan_memory(plan, layout, optim);
+  PassRunner::plan_memory(plan, config, limits);
+  require_memory(plan);
+
+  Model model(config);
+  init_params(model.layout, model.block.data(), 1);
+  Block grads(model.layout.floats);
+  ModelParams grad_views = view_params(config, model.layout, grads.data());
+  Optimizer optimizer(run, model.layout, optim);
+  PassRunner runner(run, model.config, limits);
+  Batch data = random_batch(batch, seq, config.vocab);
+  PassOptions options;
+  options.mixin = mixin_of(o);
+
+  double operations = 0, rows = 0, gradient_seconds = 1e30, update_seconds = 1e30;
+  int64_t steps = 0;
+  auto step = [&] {
+    double start = seconds_now();
+    // The median prefix: a drawn one would make steps differ.
+    auto prefix = draw_prefixes(data, passes, options, 0, 0);
+    for (auto& pass : prefix)
+      for (int& p : pass) p = options.mixin == PrefixMixin::off ? 1 : (seq + 1) / 2;
+    PassPlan plan_of_step = plan_passes(data, passes, prefix, options, steps, 0, data.target_count());
+    PassLosses losses;
+    run.zero(grads.data(), int64_t(grads.size()));
+    runner.forward(model.params, data, plan_of_step);
+    runner.backward(model.params, grad_views, data, plan_of_step, 0, losses);
+    gradient_seconds = std::min(gradient_seconds, seconds_now() - start);
+    start = seconds_now();
+    optimizer.step(model.block.data(), grads.data(), optimizer.gradient_norm(grads.data(), passes > 1), passes > 1,
+                   steps++, 1000000);
+    update_seconds = std::min(update_seconds, seconds_now() - start);
+    operations = step_flops(config, data, plan_of_step), rows = plan_of_step.rows();
+  };
+  step();
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);  // before the ceilings' own memory
+  double peak_rss = double(usage.ru_maxrss) * 1024;
+  Rate r = beside_fma(run, o.seconds * 3, 1, step);
+  int64_t n = std::min<int64_t>(kStream / 4, int64_t(layout.floats));
+  Block stream(4 * n);
+  Times update = take_turns(
+      o.seconds,
+      [&] { run.stream_update(stream.data(), &stream.data()[n], &stream.data()[2 * n], &stream.data()[3 * n], n); },
+      [] {});
+  double update_peak = 28.0 * double(n) / update.work;
+  // AdamW reads and writes what stream_update does; the gradient's norm reads the gradient once more.
+  double update_rate = 32.0 * double(layout.floats) / update_seconds, gflops = operations / gradient_seconds / 1e9;
+  Results results(o.json, {"step", ""});
+  results.add(Json::object({{"bench", "step"},
+                            {"model", o.model},
+                            {"batch", batch},
+                            {"seq", seq},
+                            {"passes", passes},
+                            {"rows_per_token", rows / (batch * seq)},
+                            {"ms", 1000 * r.seconds},
+                            {"gradient_ms", 1000 * gradient_seconds},
+                            {"optimizer_ms", 1000 * update_seconds},
+                            {"tokens_per_s", batch * seq / r.seconds},
+                            {"gflops", gflops},
+                            {"peak_gflops", r.peak / 1e9},
+                            {"optimizer_gb_per_s", update_rate / 1e9},
+                            {"update_gb_per_s", update_peak / 1e9},
+                            {"plan_mib", plan.total() / (1 << 20)},
+                            {"peak_rss_mib", peak_rss / (1 << 20)}}),
+              {"model, batch × tokens, passes", text("%s, %d × %d, %d", o.model.c_str(), batch, seq, passes)});
+  if (o.json) return;
+  results.add({},
+              {"whole step", text("%.1f ms, %s tok/s", 1000 * r.seconds, show_count(batch * seq / r.seconds).c_str())});
+  results.add({}, {"forward and backward", text("%.1f ms, %.0f GFLOP/s, %.0f %% of the fma peak",
+                                                1000 * gradient_seconds, gflops, 1e11 * gflops / r.peak)});
+  results.add({}, {"optimizer", text("%.1f ms, %.1f GB/s, %.0f %% of the bandwidth", 1000 * update_seconds,
+                                     update_rate / 1e9, 100 * update_rate / update_peak)});
+  results.add({}, {"rows a token", text("%.2f", rows / (batch * seq))});
+  results.add({}, {"memory, planned and peak", show_bytes(plan.total()) + ", " + show_bytes(peak_rss)});
+}
+
+// --- Decoding
+
+void bench_decode(const Kernels& run, const Options& o) {
+  int batch = o.batch > 0 ? o.batch : 1, context = o.seq > 0 ? o.seq : 128;
+  ModelConfig config = model_of(o, context);
+  DecodeMode mode = decode_mode_named(o.mode);
+  DecoderLimits limits;
+  limits.sequences = batch;
+  Model model(config);
+  init_params(model.layout, model.block.data(), 1);
+  Decoder decoder(run, model.config, model.params, limits);
+  Random random(random_key(3, 1));
+  std::vector<std::vector<int>> prompts;
+  std::vector<int> slots, tokens(batch);
+  for (int i = 0; i < batch; ++i) prompts.push_back({random.below(config.vocab)}), slots.push_back(i);
+  auto token = [&] {
+    if (decoder.position(0) == 0 || decoder.position(0) == context) decoder.prefill(prompts, mode);
+    for (int& t : tokens) t = random.below(config.vocab);
+    decoder.advance(slots, tokens);
+    decoder.logits(slots);
+  };
+  // What a token must read: every matrix of the stack, and E for the logits.
+  double bytes = 0;
+  for (const Param& p : model.layout.params)
+    if (p.kind != ParamKind::gain && (!p.feedback || mode != DecodeMode::standard))
+      bytes += double(p.size()) * sizeof(float);
+  Block stream(kStream);
+  Times t = take_turns(o.seconds * 2, token, [&] { run.stream_read(stream.data(), kStream); });
+  double rate = bytes / t.work, peak = 4.0 * kStream / t.ceiling;
+  Results results(o.json, {"decode", "weights", "batch", "tokens/s", "GB/s", "of the bandwidth"});
+  results.add(Json::object({{"bench", "decode"},
+                            {"mode", o.mode},
+                            {"weights", "f32"},
+                            {"batch", batch},
+                            {"tokens_per_s", batch / t.work},
+                            {"gb_per_s", rate / 1e9},
+                            {"stream_gb_per_s", peak / 1e9}}),
+              {o.mode, "f32", std::to_string(batch), text("%.1f", batch / t.work), giga(rate),
+               text("%.0f %%", 100 * rate / peak)});
+}
+
+void bench_prefill(const Kernels& run, const Options& o) {
+  int tokens = o.seq > 0 ? o.seq : 1024;
+  ModelConfig config = model_of(o, tokens);
+  Model model(config);
+  init_params(model.layout, model.block.data(), 1);
+  Decoder decoder(run, model.config, model.params, {});
+  Batch data = random_batch(1, tokens, config.vocab);
+  double D = config.width;
+  double operations =
+      2 * (double(tokens) * config.layers * (D * config.qkv_width() + config.heads_width() * D + 3 * D * config.ffn) +
+           double(tokens) * (tokens + 1) * config.heads_width() * config.layers);
+  Rate r = beside_fma(run, o.seconds * 3, operations, [&] { decoder.prefill({data.tokens}, DecodeMode::standard); });
+  Results results(o.json, {"prefill", "tokens", "ms", "tokens/s", "GFLOP/s", "of the fma peak"});
+  results.add(Json::object({{"bench", "prefill"},
+                            {"model", o.model},
+                            {"tokens", tokens},
+                            {"ms", 1000 * r.seconds},
+                            {"tokens_per_s", tokens / r.seconds},
+                            {"gflops", r.work / 1e9},
+                            {"peak_gflops", r.peak / 1e9}}),
+              {o.model, std::to_string(tokens), text("%.0f", 1000 * r.seconds), text("%.0f", tokens / r.seconds),
+               giga(r.work), r.share()});
+}
+
+struct Benchmark {
+  const char* name;
+  void (*run)(const Kernels&, const Options&);
+};
+constexpr Benchmark kBenchmarks[] = {{"peak", bench_peak}, {"matmul", bench_matmul}, {"attention", bench_attention},
+                                     {"step", bench_step}, {"decode", bench_decode}, {"prefill", bench_prefill}};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   return run_program("bench", [&] {
-    int threads = 0;
-    bool json = false;
-    std::string what = "matmul";
-    if (argc > 1 && argv[1][0] != '-') what = argv[1], --argc, ++argv;
-    if (what != "peak" && what != "matmul") fail("there is no benchmark `%s`; there are peak and matmul", what.c_str());
-    Flags flags("./bench [peak|matmul]", "Measures matrix products beside the machine's fma peak, in one run.");
+    Options o;
+    Flags flags("./bench peak|matmul|attention|step|decode|prefill",
+                "Measures kernels, training steps and decoding beside what the machine can do, in one run.");
     flags.section("Benchmark");
-    flags.add("threads", &threads, "CPU threads (0: all cores)", 0, 4096);
-    flags.add("json", &json, "one JSON object a line instead of a table");
+    flags.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
+    flags.add("seconds", &o.seconds, "about how long each measurement takes", 0.01f, 3600);
+    flags.add("json", &o.json, "one JSON object a line instead of a table");
+    flags.add("model", &o.model, "step, decode, prefill: sizes by name: " + preset_names());
+    flags.add("vocab", &o.vocab, "their vocabulary", 2, 1 << 20);
+    flags.add("batch", &o.batch, "step: rows (0: 4); decode: sequences (0: 1)", 0, 65536);
+    flags.add("seq", &o.seq, "tokens: of a row (0: 64), a prompt (0: 1024), attention (0: several)", 0, 1 << 20);
+    flags.add("passes", &o.passes, "step: number of passes");
+    flags.choice("prefix-mixin", &o.mixin, {"half", "uniform", "off"},
+                 "step: plain prefix of later passes, at its mean");
+    flags.choice("mode", &o.mode, {"standard", "soft", "fused", "sequential"}, "decode: mode");
+    const Benchmark* chosen = nullptr;
+    std::string names;
+    for (const Benchmark& b : kBenchmarks) {
+      names += std::string(names.empty() ? "" : ", ") + b.name;
+      if (argc > 1 && argv[1] == std::string(b.name)) chosen = &b;
+    }
+    if (argc > 1 && argv[1][0] != '-' && !chosen)
+      fail("there is no benchmark `%s`; there are %s", argv[1], names.c_str());
+    if (chosen) --argc, ++argv;
     flags.parse(argc, argv);
-    threads = set_threads(threads);
+    if (!chosen) fail("name a benchmark first: %s", names.c_str());
+    int threads = set_threads(o.threads);
     const Kernels& run = cpu_kernels();
-    if (!json)
-      std::printf("%s, %d thread%s, fma peak %.0f GFLOP/s\n", run.name, threads, threads == 1 ? "" : "s",
-                  peak_gflops(run));
-    if (json && what == "peak")
-      std::printf("%s\n", write_json(Json::object({{"bench", "peak"}, {"peak_gflops", peak_gflops(run)}})).c_str());
-    if (what == "matmul") bench_matmul(run, json);
+    if (!o.json) std::printf("%s, %d thread%s\n", run.name, threads, threads == 1 ? "" : "s");
+    chosen->run(run, o);
     return 0;
   });
 }

@@ -73,25 +73,6 @@ void Trainer::save() {
 
 // --- Steps
 
-namespace {
-
-// Multiplications and additions of a step's products and attention, forward and backward.
-double step_flops(const ModelConfig& c, const Batch& batch, const PassPlan& plan) {
-  double D = c.width, Hd = c.heads_width(), pairs = 0, targets = 0, fused = 0;
-  double layer = D * c.qkv_width() + Hd * D + 3.0 * D * c.ffn;
-  for (const Pass& pass : plan.passes) {
-    fused += double(pass.input.fused.size());
-    for (const Segment& s : pass.segments) pairs += double(s.rows) * (s.position + (s.rows + 1) / 2.0);
-    for (float w : pass.weight) targets += w > 0;
-  }
-  double fusion = c.fusion == Fusion::concat ? 4 * D * D : D * D;
-  double gates = c.fusion == Fusion::gate && plan.passes.size() > 1 ? double(batch.rows()) * D * D : 0;
-  return 6 * (plan.rows() * layer * c.layers + fused * fusion + gates + targets * D * c.vocab) +
-         14 * pairs * Hd * c.layers;
-}
-
-}  // namespace
-
 Trainer::StepBatch Trainer::next_step() {
   StepBatch step;
   for (int64_t i = 0; i < accumulation_; ++i) {

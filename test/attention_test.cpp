@@ -71,6 +71,19 @@ TEST(Attention, HasTheBitsOfItsDefinitionOverManyRows) {
   compare(shape, layout, Tensors<float>(shape, layout, normal));
 }
 
+TEST(Attention, HasTheBitsOfItsDefinitionAcrossBlocksOfRows) {
+  for (int window : {0, 3, 48, 60, 100}) {
+    Layout layout = {{130, 30}};
+    Shape shape = {2, 1, 16, window};
+    compare(shape, layout, Tensors<float>(shape, layout, normal));
+  }
+  for (int window : {0, 2000}) {  // so many keys that a block holds fewer rows
+    Layout layout = {{40, 3000}};
+    Shape shape = {1, 1, 2, window};
+    compare(shape, layout, Tensors<float>(shape, layout, normal));
+  }
+}
+
 TEST(Attention, DecodesOneRowOfManyDocuments) {
   Layout layout = {{1, 0}, {1, 1}, {1, 15}, {1, 16}, {1, 33}, {1, 63}, {1, 64}, {1, 130}};
   for (int window : {0, 17}) {

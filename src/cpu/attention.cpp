@@ -6,9 +6,9 @@
 //
 // Bound by arithmetic: two products of rows × keys × d forward, five backward. A task is one segment and one key/value
 // head: its keys and values are packed once and serve every query row and every head of the group. Query rows go in
-// strips of kTileRows, whose scores (a strip × the keys) stay in the second-level cache. All sums are chains that visit
-// exactly the visible keys, in order: the keys that a whole strip sees go through the tile kernel, the ragged ends row
-// by row.
+// blocks whose scores (a block × the keys) stay in the second-level cache, and in strips of kTileRows within a block. All
+// sums are chains that visit exactly the visible keys, in order: the keys that a whole strip sees go through the tile
+// kernel, the ragged ends row by row.
 #include "elementary.h"
 #include "tables.h"
 #include "tile.h"
@@ -30,7 +30,8 @@ struct Shape {
 struct Keys {
   int base, end;
   int count() const { return end - base; }
-  int padded() const { return round_up(count(), 32); }
+  // Floats in a row of scores. An odd number of cache lines, so that the rows of a strip don't compete for the same sets.
+  int padded() const { return round_up(count(), 32) + 16; }
 };
 
 Keys keys_of(const Segment& s, const Shape& shape) { return {shape.first(s.position) / 32 * 32, s.position + s.rows}; }
@@ -60,11 +61,26 @@ void transpose(float* out, const float* rows, Keys keys, const Shape& shape) {
   }
 }
 
-// A strip: query rows at positions [t0, t1], all of one head; its score matrices are rows × keys.padded().
+// Query rows at positions [t0, t1], all of one head; their score matrices are rows × keys.padded().
 struct Strip {
   int t0, t1, row;  // row: the batch row of t0
   int rows() const { return t1 - t0 + 1; }
 };
+
+// Calls f for each part of so many rows.
+template <class F>
+void each_part_of(Strip all, int rows, F f) {
+  for (int t = all.t0; t <= all.t1; t += rows)
+    f(Strip{t, t + rows <= all.t1 ? t + rows - 1 : all.t1, all.row + t - all.t0});
+}
+
+Strip rows_of(const Segment& s) { return {s.position, s.position + s.rows - 1, s.row}; }
+
+// Rows of a block: as many as leave `matrices` of their scores in half of a second-level cache of a megabyte.
+int block_rows(Keys keys, int matrices) {
+  int rows = (512 << 10) / (matrices * keys.padded() * int(sizeof(float)));
+  return rows < kTileRows ? kTileRows : rows > 4 * kTileRows ? 4 * kTileRows : rows / kTileRows * kTileRows;
+}
 
 // out[r][j] = a's row r · packed key j, for all keys that some row of the strip sees.
 void score(float* out, Left a, const float* transposed, Strip strip, Keys keys, const Shape& shape) {
@@ -85,10 +101,10 @@ void each_visible_piece(int t, Keys keys, const Shape& shape, F f) {
 // Lanes [first, last] of x, `other` elsewhere.
 Lanes only(Lanes x, int first, int last, float other) {
   if (first <= 0 && last >= kLanes - 1) return x;
-  float v[kLanes];
-  store(v, x);
-  for (int l = 0; l < kLanes; ++l) v[l] = l < first || l > last ? other : v[l];
-  return load(v);
+  return each_part([&](int i) {
+    Ints lane = lane_numbers() + i * kWidth;
+    return (lane >= first) & (lane <= last) ? x.part[i] : splat_vector(other);
+  });
 }
 
 // out[r] (rows × wide) continues the chain over the keys visible to row r of weights[r][j] · b[j], in increasing j.
@@ -109,31 +125,27 @@ void sum_over_keys(float* out, const float* weights, const float* b, Strip strip
   for (int r = 1; r < strip.rows(); ++r) continue_rows(r, 1, end, strip.t0 + r + 1);
 }
 
-// out[j] (keys × wide) continues the chain over the strip's rows that see j of weights[r][j] · b[r], in increasing r.
-void sum_over_rows(float* out, const float* weights, const float* b, Strip strip, Keys keys, const Shape& shape) {
+// out[j] (keys × wide) continues the chain over the block's rows that see j of weights[r][j] · b[r], in increasing r;
+// keys in groups of a tile: first the rows that see only some of the group, then those that see all, then the rest.
+void sum_over_rows(float* out, const float* weights, const float* b, Strip block, Keys keys, const Shape& shape) {
   int wide = shape.wide(), padded = keys.padded();
-  auto continue_keys = [&](int j, int count, int first_row, int last_row) {
-    multiply(out + size_t(j - keys.base) * wide, wide,
-             {weights + size_t(first_row) * padded + j - keys.base, 1, size_t(padded)}, b + first_row * wide, wide,
-             count, last_row - first_row + 1, wide, true);
+  auto first_row = [&](int j) { return j > block.t0 ? j - block.t0 : 0; };
+  auto end_row = [&](int j) {
+    return shape.window > 0 && j + shape.window <= block.t1 ? j + shape.window - block.t0 : block.rows();
   };
-  int begin = shape.first(strip.t1), end = strip.t0 + 1;
-  bool common = begin < end;
-  if (common) continue_keys(begin, end - begin, 0, strip.rows() - 1);
-  for (int j = shape.first(strip.t0); j <= strip.t1; ++j) {
-    if (common && j == begin) j = end;
-    if (j > strip.t1) break;
-    int first_row = j > strip.t0 ? j - strip.t0 : 0, last_row = strip.rows() - 1;
-    if (shape.window > 0 && j + shape.window - 1 < strip.t1) last_row = j + shape.window - 1 - strip.t0;
-    continue_keys(j, 1, first_row, last_row);
-  }
-}
-
-template <class F>
-void each_strip(const Segment& s, F f) {
-  for (int i = 0; i < s.rows; i += kTileRows) {
-    int last = i + kTileRows < s.rows ? i + kTileRows - 1 : s.rows - 1;
-    f(Strip{s.position + i, s.position + last, s.row + i});
+  auto continue_keys = [&](int j, int count, int from, int to) {  // rows [from, to)
+    if (from >= to) return;
+    multiply(out + size_t(j - keys.base) * wide, wide,
+             {weights + size_t(from) * padded + j - keys.base, 1, size_t(padded)}, b + size_t(from) * wide, wide, count,
+             to - from, wide, true);
+  };
+  for (int begin = shape.first(block.t0); begin <= block.t1; begin += kTileRows) {
+    int last = begin + kTileRows - 1 < block.t1 ? begin + kTileRows - 1 : block.t1;
+    int from = first_row(last), to = end_row(begin);
+    if (from > to) from = to = end_row(last);  // no row sees all
+    for (int j = begin; j <= last; ++j) continue_keys(j, 1, first_row(j), from < end_row(j) ? from : end_row(j));
+    continue_keys(begin, last - begin + 1, from, to);
+    for (int j = begin; j <= last; ++j) continue_keys(j, 1, to, end_row(j));
   }
 }
 
@@ -161,7 +173,7 @@ void forward_task(float* y, float* row_max, float* row_scale, const float* q, co
   Lanes scale = splat(shape.scale());
 
   for (int head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head)
-    each_strip(s, [&](Strip strip) {
+    each_part_of(rows_of(s), kTileRows, [&](Strip strip) {
       score(scores, {q + (size_t(strip.row) * shape.heads + head) * d, size_t(shape.heads) * d, 1}, transposed, strip,
             keys, shape);
       std::memset(sums, 0, size_t(kTileRows) * wide * sizeof(float));
@@ -198,12 +210,14 @@ void backward_task(float* dq, float* dk, float* dv, const float* dy, const float
   Keys keys = keys_of(s, shape);
   int d = shape.head_dim, wide = shape.wide(), padded = keys.padded();
   size_t packed = size_t(padded) * (wide > d ? wide : d);
-  Pieces pieces{thread_workspace(1, 6 * packed + size_t(kTileRows) * (2 * padded + 3 * wide) + 256)};
+  int block_most = block_rows(keys, 2);
+  Pieces pieces{
+      thread_workspace(1, 6 * packed + size_t(block_most) * (2 * padded + 2 * wide) + size_t(kTileRows) * wide + 256)};
   float *key_rows = pieces.take(packed), *value_rows = pieces.take(packed);
   float *keys_t = pieces.take(packed), *values_t = pieces.take(packed);
   float *dkeys = pieces.take(packed), *dvalues = pieces.take(packed);
-  float *p = pieces.take(size_t(kTileRows) * padded), *ds = pieces.take(size_t(kTileRows) * padded);
-  float *q_rows = pieces.take(size_t(kTileRows) * wide), *dy_rows = pieces.take(size_t(kTileRows) * wide);
+  float *p = pieces.take(size_t(block_most) * padded), *ds = pieces.take(size_t(block_most) * padded);
+  float *q_rows = pieces.take(size_t(block_most) * wide), *dy_rows = pieces.take(size_t(block_most) * wide);
   float* sums = pieces.take(size_t(kTileRows) * wide);
   collect(key_rows, k, kv_head, s, keys, shape);
   transpose(keys_t, key_rows, keys, shape);
@@ -214,31 +228,37 @@ void backward_task(float* dq, float* dk, float* dv, const float* dy, const float
   Lanes scale = splat(shape.scale());
 
   for (int head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head)
-    each_strip(s, [&](Strip strip) {
-      size_t at = (size_t(strip.row) * shape.heads + head) * d, row_step = size_t(shape.heads) * d;
-      pack_rows(q_rows, q + at, row_step, strip.rows(), d, wide);
-      pack_rows(dy_rows, dy + at, row_step, strip.rows(), d, wide);
-      score(p, {q_rows, size_t(wide), 1}, keys_t, strip, keys, shape);
-      score(ds, {dy_rows, size_t(wide), 1}, values_t, strip, keys, shape);
-      for (int r = 0; r < strip.rows(); ++r) {
-        size_t statistic = size_t(strip.row + r) * shape.heads + head;
-        Lanes dot = {}, m = splat(row_max[statistic]), reciprocal = splat(row_scale[statistic]);
-        each_piece(d, [&](int i, int n) {
-          dot = fma(load(dy_rows + r * wide + i, n), load(y + at + r * row_step + i, n), dot);
-        });
-        Lanes delta = splat(sum(dot));
-        each_visible_piece(strip.t0 + r, keys, shape, [&](int j, int, int) {
-          float *pj = p + size_t(r) * padded + j, *dsj = ds + size_t(r) * padded + j;
-          Lanes weight = exp(load(pj) * scale - m) * reciprocal;
-          store(pj, weight);
-          store(dsj, weight * (load(dsj) - delta) * scale);
-        });
-      }
-      std::memset(sums, 0, size_t(kTileRows) * wide * sizeof(float));
-      sum_over_keys(sums, ds, key_rows, strip, keys, shape);
-      for (int r = 0; r < strip.rows(); ++r) std::memcpy(dq + at + r * row_step, sums + r * wide, d * sizeof(float));
-      sum_over_rows(dkeys, ds, q_rows, strip, keys, shape);
-      sum_over_rows(dvalues, p, dy_rows, strip, keys, shape);
+    each_part_of(rows_of(s), block_most, [&](Strip block) {
+      size_t row_step = size_t(shape.heads) * d, block_at = (size_t(block.row) * shape.heads + head) * d;
+      pack_rows(q_rows, q + block_at, row_step, block.rows(), d, wide);
+      pack_rows(dy_rows, dy + block_at, row_step, block.rows(), d, wide);
+      each_part_of(block, kTileRows, [&](Strip strip) {
+        int first = strip.t0 - block.t0;
+        size_t at = block_at + first * row_step;
+        float *strip_p = p + size_t(first) * padded, *strip_ds = ds + size_t(first) * padded;
+        const float* strip_dy = dy_rows + size_t(first) * wide;
+        score(strip_p, {q_rows + size_t(first) * wide, size_t(wide), 1}, keys_t, strip, keys, shape);
+        score(strip_ds, {strip_dy, size_t(wide), 1}, values_t, strip, keys, shape);
+        for (int r = 0; r < strip.rows(); ++r) {
+          size_t statistic = size_t(strip.row + r) * shape.heads + head;
+          Lanes dot = {}, m = splat(row_max[statistic]), reciprocal = splat(row_scale[statistic]);
+          each_piece(d, [&](int i, int n) {
+            dot = fma(load(strip_dy + r * wide + i, n), load(y + at + r * row_step + i, n), dot);
+          });
+          Lanes delta = splat(sum(dot));
+          each_visible_piece(strip.t0 + r, keys, shape, [&](int j, int, int) {
+            float *pj = strip_p + size_t(r) * padded + j, *dsj = strip_ds + size_t(r) * padded + j;
+            Lanes weight = exp(load(pj) * scale - m) * reciprocal;
+            store(pj, weight);
+            store(dsj, weight * (load(dsj) - delta) * scale);
+          });
+        }
+        std::memset(sums, 0, size_t(kTileRows) * wide * sizeof(float));
+        sum_over_keys(sums, strip_ds, key_rows, strip, keys, shape);
+        for (int r = 0; r < strip.rows(); ++r) std::memcpy(dq + at + r * row_step, sums + r * wide, d * sizeof(float));
+      });
+      sum_over_rows(dkeys, ds, q_rows, block, keys, shape);
+      sum_over_rows(dvalues, p, dy_rows, block, keys, shape);
     });
   return_rows(dk, dkeys, kv_head, s, keys, shape);
   return_rows(dv, dvalues, kv_head, s, keys, shape);

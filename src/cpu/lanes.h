@@ -30,6 +30,11 @@ constexpr int kWidth = 4;
 typedef float Vector __attribute__((vector_size(kWidth * sizeof(float))));
 typedef int32_t Ints __attribute__((vector_size(kWidth * sizeof(int32_t))));
 
+inline Ints lane_numbers() {
+  Ints n;
+  for (int l = 0; l < kWidth; ++l) n[l] = l;
+  return n;
+}
 inline Vector splat_vector(float x) { return x - Vector{}; }  // x − 0 is x, also for −0
 
 #if !defined(__AVX2__) && !defined(__ARM_NEON)

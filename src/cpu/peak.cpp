@@ -1,5 +1,5 @@
-// What the machine can do: as many independent fma chains as hide the instruction's latency, for the benchmarks to
-// compare with.
+// What the machine can do, for the benchmarks to compare with: as many independent fma chains as hide the instruction's
+// latency; memory read, and read and written, in long runs.
 #include "lanes.h"
 #include "tables.h"
 
@@ -20,6 +20,27 @@ double peak_fma() {
     if (seen != 0) operations += kRounds * kChains * kWidth * 2;  // the results are used, so the chains are computed
   });
   return double(operations.load());
+}
+
+float stream_read(const float* x, int64_t n) {
+  std::atomic<float> seen = 0;
+  parallel(true, [&](int thread, int threads) {
+    constexpr int kAhead = 8;  // vectors summed independently
+    Lanes sums[kAhead] = {};
+    int64_t i = n * thread / threads, end = n * (thread + 1) / threads;
+    for (; i + kAhead * kLanes <= end; i += kAhead * kLanes)
+#pragma GCC unroll 8
+      for (int v = 0; v < kAhead; ++v) sums[v] = sums[v] + load(x + i + v * kLanes);
+    for (const Lanes& s : sums) seen.store(seen.load() + sum(s));
+  });
+  return seen.load();
+}
+
+void stream_update(float* a, float* b, float* c, const float* d, int64_t n) {
+  each_piece_in_parallel(n, [&](int64_t i, int count) {
+    Lanes term = load(d + i, count);
+    for (float* x : {a, b, c}) store(x + i, load(x + i, count) + term, count);
+  });
 }
 
 }  // namespace ISA

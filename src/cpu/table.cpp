@@ -41,6 +41,8 @@ extern const Kernels kernels = {
     blend,
     row_normalize,
     peak_fma,
+    stream_read,
+    stream_update,
 };
 
 }  // namespace ISA

@@ -51,4 +51,6 @@ void adamw(float* p, float* m, float* v, const float* g, int64_t n, AdamStep ste
 void blend(float* y, const float* x, float alpha, float beta, int64_t n);
 void row_normalize(float* x, float* v, float beta2, float eps, int rows, int width);
 double peak_fma();
+float stream_read(const float* x, int64_t n);
+void stream_update(float* a, float* b, float* c, const float* d, int64_t n);
 }  // namespace ISA

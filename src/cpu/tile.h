@@ -1,8 +1,9 @@
 // The micro-kernel under every matrix product and under attention: a small tile of outputs kept in registers while the
 // inner index runs. It vectorises across outputs, so each output is one fma chain in increasing k, whatever the tile's
-// size: a chain may stop, be stored and continue. The blocking is BLIS's (Van Zee & van de Geijn 2015), with the
-// inputs' rows used where they lie.
+// size: a chain may stop, be stored and continue. The blocking is BLIS's (Van Zee & van de Geijn 2015).
 #pragma once
+#include <utility>
+
 #include "lanes.h"
 
 namespace ISA {
@@ -11,16 +12,23 @@ namespace ISA {
 constexpr int kTileRows = kWidth == 16 ? 12 : kWidth == 8 ? 6 : 4;
 constexpr int kTileColumns = 2 * kWidth;
 
-// A left factor's element (row r, inner index k) is at p[r · row + k · step]: plain or transposed matrices.
+// A left factor, rows × inner index, where it lies: plain or transposed matrices.
 struct Left {
   const float* p;
   size_t row, step;
+  float operator()(int r, int k) const { return p[r * row + k * step]; }
+};
+
+// A panel of kTileRows rows of a left factor, packed: the rows' elements of one k side by side.
+struct Panel {
+  const float* p;
+  float operator()(int r, int k) const { return p[k * kTileRows + r]; }
 };
 
 // c[r][j] (rows × columns, columns ≤ kTileColumns) = or continues the chain over k < depth of a(r, k) · b[k · b_step +
 // j]. b must be readable for kVectors whole registers a row. Columns past `columns` are computed and dropped.
-template <int kRows, int kVectors>
-inline void tile(float* c, size_t c_row, Left a, const float* b, size_t b_step, int depth, int columns, bool from_c) {
+template <int kRows, int kVectors, class L>
+inline void tile(float* c, size_t c_row, L a, const float* b, size_t b_step, int depth, int columns, bool from_c) {
   constexpr int kWide = kVectors * kWidth;
   float edge[kRows * kWide];
   float* from = c;
@@ -45,7 +53,7 @@ inline void tile(float* c, size_t c_row, Left a, const float* b, size_t b_step, 
     for (int v = 0; v < kVectors; ++v) std::memcpy(&right[v], b + k * b_step + v * kWidth, sizeof(Vector));
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      Vector left = splat_vector(a.p[r * a.row + k * a.step]);
+      Vector left = splat_vector(a(r, k));
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) acc[r][v] = fma(left, right[v], acc[r][v]);
     }
@@ -59,28 +67,24 @@ inline void tile(float* c, size_t c_row, Left a, const float* b, size_t b_step, 
       for (int j = 0; j < columns; ++j) c[r * c_row + j] = edge[r * kWide + j];
 }
 
-// The remainder: fewer than kTileRows rows.
-template <int kRows, int kVectors>
-inline void tile_of_rows(int rows, float* c, size_t c_row, Left a, const float* b, size_t b_step, int depth,
-                         int columns, bool from_c) {
+// Up to kRows rows.
+template <int kRows, class L>
+inline void tile_of_rows(int rows, float* c, size_t c_row, L a, const float* b, size_t b_step, int depth, int columns,
+                         bool from_c) {
   if constexpr (kRows > 0) {
-    if (rows == kRows) return tile<kRows, kVectors>(c, c_row, a, b, b_step, depth, columns, from_c);
-    tile_of_rows<kRows - 1, kVectors>(rows, c, c_row, a, b, b_step, depth, columns, from_c);
+    if (rows < kRows) return tile_of_rows<kRows - 1>(rows, c, c_row, a, b, b_step, depth, columns, from_c);
+    if (columns > kWidth)
+      tile<kRows, 2>(c, c_row, a, b, b_step, depth, columns, from_c);
+    else
+      tile<kRows, 1>(c, c_row, a, b, b_step, depth, columns, from_c);
   }
 }
 
 // One strip of columns (≤ kTileColumns), any number of rows.
 inline void multiply_strip(float* c, size_t c_row, Left a, const float* b, size_t b_step, int rows, int depth,
                            int columns, bool from_c) {
-  bool wide = columns > kWidth;
-  for (; rows >= kTileRows; rows -= kTileRows, c += kTileRows * c_row, a.p += kTileRows * a.row) {
-    if (wide)
-      tile<kTileRows, 2>(c, c_row, a, b, b_step, depth, columns, from_c);
-    else
-      tile<kTileRows, 1>(c, c_row, a, b, b_step, depth, columns, from_c);
-  }
-  if (rows > 0 && wide) tile_of_rows<kTileRows - 1, 2>(rows, c, c_row, a, b, b_step, depth, columns, from_c);
-  if (rows > 0 && !wide) tile_of_rows<kTileRows - 1, 1>(rows, c, c_row, a, b, b_step, depth, columns, from_c);
+  for (; rows > 0; rows -= kTileRows, c += kTileRows * c_row, a.p += kTileRows * a.row)
+    tile_of_rows<kTileRows>(rows < kTileRows ? rows : kTileRows, c, c_row, a, b, b_step, depth, columns, from_c);
 }
 
 constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
@@ -93,22 +97,58 @@ inline void multiply(float* c, size_t c_row, Left a, const float* b, size_t b_st
                    from_c);
 }
 
-// out[k · wide + j] = in[j · row + k]: `columns` rows of a matrix side by side, zeros up to `wide`.
-inline void pack_transposed(float* out, const float* in, size_t row, int depth, int columns, int wide) {
-  constexpr int kBlock = 16;  // a line of each input row at a time
-  for (int k0 = 0; k0 < depth; k0 += kBlock) {
-    int end = k0 + kBlock < depth ? k0 + kBlock : depth;
-    for (int j = 0; j < columns; ++j)
-      for (int k = k0; k < end; ++k) out[size_t(k) * wide + j] = in[j * row + k];
-    for (int j = columns; j < wide; ++j)
-      for (int k = k0; k < end; ++k) out[size_t(k) * wide + j] = 0;
+// One stage of a transposition in registers: exchanges a bit of the row's index with the same bit of the column's.
+template <int kBit, int... kLane>
+inline void exchange(Vector* v, std::integer_sequence<int, kLane...>) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kWidth; ++i) {
+    if (i & kBit) continue;
+    Vector x = v[i], y = v[i + kBit];
+    v[i] = __builtin_shufflevector(x, y, (kLane & kBit ? kWidth + kLane - kBit : kLane)...);
+    v[i + kBit] = __builtin_shufflevector(x, y, (kLane & kBit ? kWidth + kLane : kLane + kBit)...);
   }
+}
+
+template <int kBit = kWidth / 2>
+inline void transpose(Vector* v) {
+  exchange<kBit>(v, std::make_integer_sequence<int, kWidth>());
+  if constexpr (kBit > 1) transpose<kBit / 2>(v);
+}
+
+// out[k · wide + j] = in[j · row + k] for kWidth values of k and j < columns ≤ kWidth, and 0 for the other j < kWidth;
+// k in increasing order, so that where wide < kWidth, what is written past one k's `wide` floats is overwritten by the
+// next.
+inline void pack_transposed_block(float* out, const float* in, size_t row, int columns, int wide) {
+  Vector v[kWidth];
+#pragma GCC unroll 16
+  for (int j = 0; j < kWidth; ++j) {
+    v[j] = Vector{};
+    if (j < columns) std::memcpy(&v[j], in + j * row, sizeof(Vector));
+  }
+  transpose(v);
+#pragma GCC unroll 16
+  for (int k = 0; k < kWidth; ++k) std::memcpy(out + size_t(k) * wide, &v[k], sizeof(Vector));
+}
+
+// out[k · wide + j] = in[j · row + k]: `columns` rows of a matrix side by side, zeros up to `wide`. Writes up to kWidth
+// floats behind the end where wide is not a multiple of kWidth.
+inline void pack_transposed(float* out, const float* in, size_t row, int depth, int columns, int wide) {
+  int k = 0;
+  for (; k + kWidth <= depth; k += kWidth)
+    for (int j = 0; j < wide; j += kWidth)
+      pack_transposed_block(out + size_t(k) * wide + j, in + j * row + k, row,
+                            columns - j < kWidth ? columns - j : kWidth, wide);
+  for (; k < depth; ++k)
+    for (int j = 0; j < wide; ++j) out[size_t(k) * wide + j] = j < columns ? in[j * row + k] : 0;
 }
 
 // out[k · wide + j] = in[k · row + j], zeros up to `wide`.
 inline void pack_rows(float* out, const float* in, size_t row, int depth, int columns, int wide) {
-  for (int k = 0; k < depth; ++k)
-    for (int j = 0; j < wide; ++j) out[size_t(k) * wide + j] = j < columns ? in[k * row + j] : 0;
+  for (int k = 0; k < depth; ++k) {
+    float* to = out + size_t(k) * wide;
+    std::memcpy(to, in + k * row, columns * sizeof(float));
+    for (int j = columns; j < wide; ++j) to[j] = 0;
+  }
 }
 
 }  // namespace ISA
