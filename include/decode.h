@@ -6,6 +6,8 @@
 //                cache; then as SOFT
 //   SEQUENTIAL   the exact recurrence from the first token
 #pragma once
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +20,22 @@ DecodeMode decode_mode_named(const std::string&);
 
 struct DecoderLimits {
   int sequences = 1;
-  int rows = 256;   // computed together; longer prompts go in chunks
-  int context = 0;  // positions a sequence may take; 0: the model's
+  int rows = 256;                           // computed together; longer prompts go in chunks
+  int context = 0;                          // positions a sequence may take; 0: the model's
+  std::optional<WeightFormat> packed = {};  // none: products read the weights where they lie
+};
+
+// The gates σ(W_G ê) of tokens that have been seen, one row of D each: they depend on the token alone.
+class GateCache {
+ public:
+  explicit GateCache(int vocab) : row_(size_t(vocab), -1) {}
+  static constexpr int kRows = 4096;  // most tokens kept
+  // The rows of these tokens (at most kRows); of those that were not there, rows and positions in `tokens` are appended.
+  std::vector<int> find(const std::vector<int>& tokens, std::vector<int>* new_rows, std::vector<int>* new_at);
+
+ private:
+  std::vector<int> row_;  // of a token, −1: not there
+  int used_ = 0;
 };
 
 struct DecoderBuffers {
@@ -27,6 +43,7 @@ struct DecoderBuffers {
   EmbeddedTokens tokens;  // rows
   FeedbackTape feedback;
   float *carry, *logit_rows, *logits;  // a sequence
+  float* cached_gates;                 // GateCache::kRows × D, at most the vocabulary's
 };
 
 // Several sequences, each in a slot of its own, with its cache and its carry.
@@ -51,6 +68,7 @@ class Decoder {
     int slot, position, token;
     int source;  // the row of the carried state, −1: plain input
   };
+  void find_gates(const std::vector<int>& tokens, InputRows* input);
   void run_rows(const Row* rows, int count, const float* carried);
   void prefill_pass(const std::vector<std::vector<int>>& prompts, const float* previous, float* states);
 
@@ -61,6 +79,8 @@ class Decoder {
   DecodeMode mode_ = DecodeMode::standard;
   Block rope_, memory_;
   DecoderBuffers b_;
+  std::unique_ptr<PackedWeights> packed_;
+  GateCache gate_cache_;
   Stack stack_;
   Feedback feedback_;
   std::vector<int> positions_;

@@ -14,6 +14,7 @@
 #include "config.h"
 #include "kernels.h"
 #include "memory.h"
+#include "packed.h"
 #include "params.h"
 
 struct FeedbackTape {
@@ -51,9 +52,12 @@ struct InputRows {
 struct Feedback {
   const Kernels& kernels;
   const ModelConfig& config;
+  const PackedWeights* packed = nullptr;  // where forward finds the matrices, if not where they lie
 
   // Everything of EmbeddedTokens for these tokens; the gates only where rows will be fused.
   void embed(const ModelParams&, const EmbeddedTokens&, const int* tokens, int count, bool fused) const;
+  // σ(W_G ê), rows × D; embed's part of it.
+  void gates(const ModelParams&, float* gates, const float* embedded, int rows) const;
   // u (rows × D) from embedded tokens and states h.
   void forward(const ModelParams&, const FeedbackTape&, float* u, const EmbeddedTokens&, const float* h,
                const InputRows&) const;

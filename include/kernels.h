@@ -37,6 +37,12 @@ struct Kernels {
   // dw += dyᵀ x                                                    dw[o][i] chain over r of dy[r][o]·x[r][i]
   void (*matmul_backward_weight)(float* dw, const float* dy, const float* x, int rows, int in, int out);
 
+  // --- Weights packed for decoding: laid out as a product with few rows reads them, in a way of this table's own
+  // It takes in · (out rounded up to a multiple of 32) elements, floats or bfloat16 (the nearest, ties to even).
+  void (*pack_weight)(void* packed, const float* w, int in, int out, bool bf16);
+  // y = x wᵀ as matmul_forward, with the packed values.
+  void (*matmul_packed)(float* y, const float* x, const void* packed, int rows, int in, int out, bool bf16);
+
   // --- Rows and elements
   // out[r] = in[source[r]]      rows × width
   void (*gather_rows)(float* out, const float* in, const int* source, int rows, int width);

@@ -28,6 +28,9 @@ void read_params(Model&, const std::string& checkpoint);
 // ordinary transformer gets feedback); they keep their initial values.
 void init_from(Model&, const std::string& checkpoint);
 
+// Rounds matrices and the embedding to bfloat16, to nearest, ties to even; their values stay floats.
+void round_to_bf16(Model&);
+
 // Has the feedback of a checkpoint's model ever been trained? A run of one-pass steps leaves it as it was drawn.
 bool feedback_is_trained(const std::string& checkpoint, const ModelConfig&);
 // The model as it is to be shown: without its feedback where that was never trained.

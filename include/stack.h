@@ -6,6 +6,7 @@
 #include "config.h"
 #include "kernels.h"
 #include "memory.h"
+#include "packed.h"
 #include "params.h"
 #include "segments.h"
 
@@ -48,7 +49,8 @@ GradientTape cut_gradient_tape(Cutter&, const ModelConfig&, size_t pass_rows, si
 struct Stack {
   const Kernels& kernels;
   const ModelConfig& config;
-  const float* rope;  // context × d, from rope_table
+  const float* rope;                      // context × d, from rope_table
+  const PackedWeights* packed = nullptr;  // where forward finds the matrices, if not where they lie
 
   // One pass: rows [first, first + rows) of the tape, listed by `segments`, whose `row` counts from `first` (their
   // key/value rows count from the tape's start). Reads layers[0].x; writes h, keys and values.

@@ -20,7 +20,7 @@
 namespace {
 
 struct Options {
-  std::string model = "d12", passes = "1", mixin = "uniform", mode = "standard";
+  std::string model = "d12", passes = "1", mixin = "uniform", mode = "standard", weights = "f32";
   int vocab = 50257, batch = 0, seq = 0, threads = 0;
   float seconds = 2;
   bool json = false;
@@ -295,7 +295,7 @@ void bench_decode(const Kernels& run, const Options& o) {
   ModelConfig config = model_of(o, context);
   DecodeMode mode = decode_mode_named(o.mode);
   DecoderLimits limits;
-  limits.sequences = batch;
+  limits.sequences = batch, limits.packed = weight_format_named(o.weights);
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
   Decoder decoder(run, model.config, model.params, limits);
@@ -311,21 +311,20 @@ void bench_decode(const Kernels& run, const Options& o) {
   };
   // What a token must read: every matrix of the stack, and E for the logits.
   double bytes = 0;
-  for (const Param& p : model.layout.params)
-    if (p.kind != ParamKind::gain && (!p.feedback || mode != DecodeMode::standard))
-      bytes += double(p.size()) * sizeof(float);
+  for (const ProductWeight& p : product_weights(config))
+    if (!p.feedback || mode != DecodeMode::standard) bytes += double(p.in) * p.out * (o.weights == "f32" ? 4 : 2);
   Block stream(kStream);
   Times t = take_turns(o.seconds * 2, token, [&] { run.stream_read(stream.data(), kStream); });
   double rate = bytes / t.work, peak = 4.0 * kStream / t.ceiling;
   Results results(o.json, {"decode", "weights", "batch", "tokens/s", "GB/s", "of the bandwidth"});
   results.add(Json::object({{"bench", "decode"},
                             {"mode", o.mode},
-                            {"weights", "f32"},
+                            {"weights", o.weights},
                             {"batch", batch},
                             {"tokens_per_s", batch / t.work},
                             {"gb_per_s", rate / 1e9},
                             {"stream_gb_per_s", peak / 1e9}}),
-              {o.mode, "f32", std::to_string(batch), text("%.1f", batch / t.work), giga(rate),
+              {o.mode, o.weights, std::to_string(batch), text("%.1f", batch / t.work), giga(rate),
                text("%.0f %%", 100 * rate / peak)});
 }
 
@@ -334,7 +333,7 @@ void bench_prefill(const Kernels& run, const Options& o) {
   ModelConfig config = model_of(o, tokens);
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
-  Decoder decoder(run, model.config, model.params, {});
+  Decoder decoder(run, model.config, model.params, {1, 256, 0, WeightFormat::f32});
   Batch data = random_batch(1, tokens, config.vocab);
   double D = config.width;
   double operations =
@@ -378,6 +377,7 @@ int main(int argc, char** argv) {
     flags.add("passes", &o.passes, "step: number of passes");
     flags.choice("prefix-mixin", &o.mixin, {"half", "uniform", "off"},
                  "step: plain prefix of later passes, at its mean");
+    flags.choice("weights", &o.weights, {"f32", "bf16"}, "decode: format of the matrices");
     flags.choice("mode", &o.mode, {"standard", "soft", "fused", "sequential"}, "decode: mode");
     const Benchmark* chosen = nullptr;
     std::string names;

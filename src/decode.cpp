@@ -7,9 +7,11 @@
 
 static DecoderLimits resolved(DecoderLimits limits, const ModelConfig& c) {
   if (limits.context == 0) limits.context = c.context;
-  limits.rows = std::max(1, std::min(limits.rows, limits.sequences * limits.context));
+  limits.rows = std::max(1, std::min({limits.rows, limits.sequences * limits.context, GateCache::kRows}));
   return limits;
 }
+
+static size_t gate_rows(const ModelConfig& c) { return size_t(std::min(c.vocab, GateCache::kRows)); }
 
 static void cut(Cutter& cutter, DecoderBuffers& b, const ModelConfig& c, DecoderLimits limits) {
   size_t D = c.width, sequences = limits.sequences;
@@ -18,6 +20,7 @@ static void cut(Cutter& cutter, DecoderBuffers& b, const ModelConfig& c, Decoder
   b.feedback = c.fusion == Fusion::none ? FeedbackTape{} : cut_feedback_tape(cutter, c, limits.rows);
   b.carry = cutter.take(sequences * D), b.logit_rows = cutter.take(sequences * D);
   b.logits = cutter.take(sequences * c.vocab);
+  b.cached_gates = c.fusion == Fusion::gate ? cutter.take(gate_rows(c) * D) : nullptr;
 }
 
 void Decoder::plan_memory(Plan& plan, const ModelConfig& config, DecoderLimits limits) {
@@ -28,6 +31,7 @@ void Decoder::plan_memory(Plan& plan, const ModelConfig& config, DecoderLimits l
   double states =
       config.fusion == Fusion::none ? 0 : 2.0 * limits.sequences * limits.context * config.width;  // FUSED's prefill
   plan.add("decoding", (double(count.used()) + states) * sizeof(float));
+  if (limits.packed) plan.add("packed weights", PackedWeights::bytes(config, *limits.packed));
 }
 
 Decoder::Decoder(const Kernels& kernels, const ModelConfig& config, const ModelParams& params, DecoderLimits limits)
@@ -36,8 +40,10 @@ Decoder::Decoder(const Kernels& kernels, const ModelConfig& config, const ModelP
       params_(params),
       limits_(resolved(limits, config)),
       rope_(size_t(limits_.context) * config.head_dim),
-      stack_{kernels, config, rope_.data()},
-      feedback_{kernels, config},
+      packed_(limits.packed ? std::make_unique<PackedWeights>(kernels, config, params, *limits.packed) : nullptr),
+      gate_cache_(config.vocab),
+      stack_{kernels, config, rope_.data(), packed_.get()},
+      feedback_{kernels, config, packed_.get()},
       positions_(limits.sequences) {
   rope_table(rope_.data(), limits_.context, config.head_dim, config.rope_theta);
   Cutter count;
@@ -45,6 +51,33 @@ Decoder::Decoder(const Kernels& kernels, const ModelConfig& config, const ModelP
   memory_ = Block(count.used());
   Cutter cutter(memory_.data());
   cut(cutter, b_, config, limits_);
+}
+
+std::vector<int> GateCache::find(const std::vector<int>& tokens, std::vector<int>* new_rows, std::vector<int>* new_at) {
+  check(tokens.size() <= size_t(kRows), "%zu rows at a time", tokens.size());
+  if (used_ + int(tokens.size()) > kRows) used_ = 0, std::fill(row_.begin(), row_.end(), -1);
+  std::vector<int> rows;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    int& row = row_[tokens[i]];
+    if (row < 0) row = used_++, new_rows->push_back(row), new_at->push_back(int(i));
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// Computes the gates of tokens that were not seen, and points the fused rows to the cache.
+void Decoder::find_gates(const std::vector<int>& tokens, InputRows* input) {
+  std::vector<int> fused, rows, at;
+  for (int row : input->fused_token) fused.push_back(tokens[row]);
+  std::vector<int> cached = gate_cache_.find(fused, &rows, &at);
+  if (!rows.empty()) {
+    int D = config_.width, count = int(rows.size());
+    for (int& i : at) i = input->fused_token[i];
+    run_.gather_rows(b_.tokens.mixed, b_.tokens.embedded, at.data(), count, D);
+    feedback_.gates(params_, b_.tokens.gates, b_.tokens.mixed, count);
+    run_.scatter_rows(b_.cached_gates, b_.tokens.gates, rows.data(), count, D);
+  }
+  input->fused_token = std::move(cached);
 }
 
 // At most limits_.rows rows; rows of one slot stand together at consecutive positions. Their states are in tape.h.
@@ -67,8 +100,13 @@ void Decoder::run_rows(const Row* rows, int count, const float* carried) {
       segments.push_back({i, 1, row.position, cache, cache + row.position});
     positions_[row.slot] = row.position + 1;
   }
-  feedback_.embed(params_, b_.tokens, tokens.data(), count, !input.fused.empty());
-  feedback_.forward(params_, b_.feedback, b_.tape.layers[0].x, b_.tokens, carried, input);
+  feedback_.embed(params_, b_.tokens, tokens.data(), count, false);
+  EmbeddedTokens embedded = b_.tokens;
+  if (config_.fusion == Fusion::gate && !input.fused.empty()) {
+    find_gates(tokens, &input);
+    embedded.gates = b_.cached_gates;
+  }
+  feedback_.forward(params_, b_.feedback, b_.tape.layers[0].x, embedded, carried, input);
   stack_.forward(params_, b_.tape, 0, count, segments);
 }
 
@@ -139,7 +177,7 @@ void Decoder::advance(const std::vector<int>& slots, const std::vector<int>& tok
 const float* Decoder::logits(const std::vector<int>& slots) {
   int count = int(slots.size());
   run_.gather_rows(b_.logit_rows, b_.carry, slots.data(), count, config_.width);
-  run_.matmul_forward(b_.logits, b_.logit_rows, params_.embedding, count, config_.width, config_.vocab);
+  multiply(run_, packed_.get(), b_.logits, b_.logit_rows, params_.embedding, count, config_.width, config_.vocab);
   return b_.logits;
 }
 

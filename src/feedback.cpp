@@ -38,9 +38,12 @@ void Feedback::embed(const ModelParams& params, const EmbeddedTokens& t, const i
   int D = config.width;
   kernels.gather_rows(t.e, params.embedding, tokens, count, D);
   kernels.rmsnorm_forward(t.embedded, t.rrms, t.e, params.input_norm, count, D, config.norm_eps);
-  if (!fused || config.fusion != Fusion::gate) return;
-  kernels.matmul_forward(t.gates, t.embedded, params.gate, count, D, D);
-  kernels.sigmoid(t.gates, t.gates, int64_t(count) * D);
+  if (fused && config.fusion == Fusion::gate) gates(params, t.gates, t.embedded, count);
+}
+
+void Feedback::gates(const ModelParams& params, float* gates, const float* embedded, int rows) const {
+  multiply(kernels, packed, gates, embedded, params.gate, rows, config.width, config.width);
+  kernels.sigmoid(gates, gates, int64_t(rows) * config.width);
 }
 
 void Feedback::forward(const ModelParams& params, const FeedbackTape& tape, float* u, const EmbeddedTokens& tokens,
@@ -61,19 +64,19 @@ void Feedback::fuse(const ModelParams& params, const FeedbackTape& t, float* u, 
   const int* token = f.fused_token.data();
   run.carry_forward(t.carried, h, f.source.data(), f.noise_key.data(), f.jitter, rows, D);
   if (config.fusion == Fusion::gate) {
-    run.matmul_forward(t.value, t.carried, params.value, rows, D, D);
+    multiply(run, packed, t.value, t.carried, params.value, rows, D, D);
     run.gate_forward(t.fused, t.value, tokens.gates, token, rows, D);
   } else if (config.fusion == Fusion::concat) {
     run.concat_forward(t.pair, tokens.embedded, token, t.carried, rows, D);
-    run.matmul_forward(t.value, t.pair, params.concat_value, rows, 2 * D, D);
+    multiply(run, packed, t.value, t.pair, params.concat_value, rows, 2 * D, D);
     run.bias_forward(t.value, params.concat_value_bias, rows, D);
-    run.matmul_forward(t.gate, t.pair, params.concat_gate, rows, 2 * D, D);
+    multiply(run, packed, t.gate, t.pair, params.concat_gate, rows, 2 * D, D);
     run.bias_forward(t.gate, params.concat_gate_bias, rows, D);
     run.sigmoid(t.gate, t.gate, int64_t(rows) * D);
     run.gate_forward(t.fused, t.value, t.gate, nullptr, rows, D);
   } else {
     run.gather_rows(t.value, tokens.embedded, token, rows, D);
-    run.matmul_forward(t.fused, t.carried, params.add, rows, D, D);
+    multiply(run, packed, t.fused, t.carried, params.add, rows, D, D);
     run.add(t.fused, t.value, int64_t(rows) * D);
   }
   run.rmsnorm_forward(u, t.rrms, t.fused, params.input_norm, rows, D, config.norm_eps);

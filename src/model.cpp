@@ -68,3 +68,16 @@ const Kernels& kernels_for(const std::string& device) {
   if (device == "cuda") fail("--device cuda: this build has no CUDA kernels; use --device cpu or auto");
   return cpu_kernels();
 }
+
+void round_to_bf16(Model& model) {
+  for (const Param& p : model.layout.params) {
+    if (p.kind != ParamKind::matrix && p.kind != ParamKind::embedding) continue;
+    float* w = model.block.data() + p.offset;
+    for (size_t i = 0; i < p.size(); ++i) {
+      uint32_t bits;
+      std::memcpy(&bits, w + i, sizeof bits);
+      bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;  // finite: read_params has looked
+      std::memcpy(w + i, &bits, sizeof bits);
+    }
+  }
+}

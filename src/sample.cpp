@@ -16,7 +16,7 @@
 namespace {
 
 struct SampleOptions {
-  std::string model = "out", mode = "", prompt, prompts, device = "auto", stop;
+  std::string model = "out", mode = "", weights = "f32", prompt, prompts, device = "auto", stop;
   int threads = 0, batch = 16;
   int64_t seed = 1;
   bool echo = true;
@@ -30,6 +30,8 @@ void add_flags(Flags& f, SampleOptions& o) {
   f.choice("mode", &o.mode, {"", "standard", "soft", "fused", "sequential"},
            "how states are fed back; empty: soft, or standard where the model has no feedback");
   f.add("prefill-passes", &o.generation.prefill_passes, "fused passes over the prompt in mode fused", 1, 1000);
+  f.choice("weights", &o.weights, {"f32", "bf16"},
+           "matrices as they are, or rounded to bfloat16, which decodes faster");
   f.choice("device", &o.device, {"auto", "cpu", "cuda"}, "where the kernels run");
   f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
   f.section("Text");
@@ -86,7 +88,11 @@ class Sampler {
   Sampler(const SampleOptions& o, const Model& model, int sequences)
       : o_(o),
         model_(model),
-        decoder_(kernels_for(o.device), model.config, model.params, {sequences, 256, model.config.context}) {}
+        decoder_(kernels_for(o.device), model.config, model.params, limits(o, model.config, sequences)) {}
+
+  static DecoderLimits limits(const SampleOptions& o, const ModelConfig& config, int sequences) {
+    return {sequences, 256, config.context, weight_format_named(o.weights)};
+  }
 
   // Streams one text.
   void one(const std::string& prompt, const std::string& which) {
@@ -201,10 +207,11 @@ int main(int argc, char** argv) {
     int sequences = std::max(1, std::min(o.batch, int(prompts.size())));
     Plan plan;
     plan.add("parameters", double(param_layout(config).floats) * sizeof(float));
-    Decoder::plan_memory(plan, config, {sequences, 256, config.context});
+    Decoder::plan_memory(plan, config, Sampler::limits(o, config, sequences));
     require_memory(plan);
     Model model(config);
     read_params(model, checkpoint);
+    if (o.weights == "bf16") round_to_bf16(model);
     catch_stop_signals(converses);
     Sampler sampler(o, model, sequences);
     if (converses)

@@ -70,23 +70,23 @@ void Stack::forward(const ModelParams& params, const Tape& tape, int first, int 
     LayerTape t = from_row(tape.layers[l], c, first);
 
     run.rmsnorm_forward(t.norm1, t.rrms1, t.x, w.input_norm, rows, D, c.norm_eps);
-    run.matmul_forward(t.qkv, t.norm1, w.qkv, rows, D, c.qkv_width());
+    multiply(run, packed, t.qkv, t.norm1, w.qkv, rows, D, c.qkv_width());
     run.qk_norm_rope_forward(t.q, t.k, t.v, t.qk_rrms, t.qkv, w.q_norm, w.k_norm, rope, segments.data(), count, H, G, d,
                              c.norm_eps);
     run.attention_forward(t.attended, t.row_max, t.row_scale, t.q, t.k, t.v, segments.data(), count, H, G, d,
                           c.layer_window(l));
     if (c.head_gate) {
-      run.matmul_forward(t.head_z, t.norm1, w.head_gate, rows, D, H);
+      multiply(run, packed, t.head_z, t.norm1, w.head_gate, rows, D, H);
       run.head_gate_forward(t.gated, t.attended, t.head_z, rows, H, d);
     }
-    run.matmul_forward(c.branch_norm ? t.o : branch, c.head_gate ? t.gated : t.attended, w.o, rows, Hd, D);
+    multiply(run, packed, c.branch_norm ? t.o : branch, c.head_gate ? t.gated : t.attended, w.o, rows, Hd, D);
     if (c.branch_norm) run.rmsnorm_forward(branch, t.o_rrms, t.o, w.post_attn_norm, rows, D, c.norm_eps);
     run.residual_forward(t.mid, t.x, branch, c.residual_scale, n);
 
     run.rmsnorm_forward(t.norm2, t.rrms2, t.mid, w.mlp_norm, rows, D, c.norm_eps);
-    run.matmul_forward(t.gate_up, t.norm2, w.gate_up, rows, D, 2 * F);
+    multiply(run, packed, t.gate_up, t.norm2, w.gate_up, rows, D, 2 * F);
     run.swiglu_forward(t.swiglu, t.gate_up, rows, F);
-    run.matmul_forward(c.branch_norm ? t.down : branch, t.swiglu, w.down, rows, F, D);
+    multiply(run, packed, c.branch_norm ? t.down : branch, t.swiglu, w.down, rows, F, D);
     if (c.branch_norm) run.rmsnorm_forward(branch, t.down_rrms, t.down, w.post_mlp_norm, rows, D, c.norm_eps);
     float* next = l + 1 < c.layers ? tape.layers[l + 1].x : tape.x_last;
     run.residual_forward(next + at, t.mid, branch, c.residual_scale, n);

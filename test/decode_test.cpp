@@ -82,6 +82,48 @@ TEST(Decode, ThreadsChangeNothing) {
   set_threads(0);
 }
 
+// --- Packed weights and cached gates -------------------------------------------------------------------------------
+
+TEST(Decode, PackedWeightsGiveTheSameBits) {
+  for (auto [name, config] : tiny_configs()) {
+    Model model(config), rounded(config);
+    fill_with_noise(model), fill_with_noise(rounded);
+    round_to_bf16(rounded);
+    std::vector<int> tokens = some_tokens(8, config.vocab, 1);
+    for (const Kernels* kernels : every_table())
+      for (DecodeMode mode : kModes) {
+        SCOPED_TRACE(testing::Message() << name << ", " << kernels->name << ", " << name_of(mode));
+        auto states_and_logits = [&](const Model& m, std::optional<WeightFormat> format) {
+          Decoder decoder(*kernels, m.config, m.params, {1, 256, 0, format});
+          std::vector<float> all = decode_alone(decoder, tokens, 3, mode, 1, config.width);
+          all.insert(all.end(), decoder.logits({0}), decoder.logits({0}) + config.vocab);
+          return all;
+        };
+        EXPECT_SAME_BITS(states_and_logits(model, WeightFormat::f32), states_and_logits(model, {}));
+        EXPECT_SAME_BITS(states_and_logits(rounded, WeightFormat::bf16), states_and_logits(rounded, {}));
+      }
+  }
+}
+
+TEST(Decode, GatesAreKeptByTokenUntilThereAreTooMany) {
+  GateCache cache(3 * GateCache::kRows);
+  std::vector<int> rows, at;
+  auto find = [&](const std::vector<int>& tokens) {
+    rows.clear(), at.clear();
+    return cache.find(tokens, &rows, &at);
+  };
+  EXPECT_EQ(find({5, 9, 5}), (std::vector<int>{0, 1, 0}));
+  EXPECT_EQ(rows, (std::vector<int>{0, 1}));
+  EXPECT_EQ(at, (std::vector<int>{0, 1}));
+  EXPECT_EQ(find({9, 7}), (std::vector<int>{1, 2}));
+  EXPECT_EQ(at, (std::vector<int>{1}));
+  for (int token = 0; token < 2 * GateCache::kRows - 9; ++token) ASSERT_LT(find({token})[0], GateCache::kRows);
+  EXPECT_EQ(find({2 * GateCache::kRows - 10}).size(), 1u);
+  EXPECT_TRUE(rows.empty()) << "the last one is still there";
+  find({5});
+  EXPECT_EQ(rows.size(), 1u) << "an old one is not";
+}
+
 // --- Between the modes ---------------------------------------------------------------------------------------------
 
 struct OneDecoder {
@@ -278,6 +320,10 @@ TEST(Decode, MemoryGrowsWithSequencesAndContext) {
   EXPECT_GT(bytes({32, 16, 100}), bytes({16, 16, 100}) + 16 * 100 * cache_row);
   EXPECT_EQ(bytes({16, 16, 0}), bytes({16, 16, 8})) << "0: the model's";
   EXPECT_EQ(bytes({1, 1000, 0}), bytes({1, 8, 0})) << "no more rows than there can be";
+  double f32 = bytes({1, 8, 0, WeightFormat::f32}) - bytes({1, 8, 0}), matrices = 0;
+  for (const ProductWeight& p : product_weights(config)) matrices += 4.0 * p.in * ((p.out + 31) / 32 * 32);
+  EXPECT_EQ(f32, matrices);
+  EXPECT_EQ(bytes({1, 8, 0, WeightFormat::bf16}) - bytes({1, 8, 0}), matrices / 2);
 }
 
 TEST(DecodeMode, HasTheNamesOfTheFlags) {

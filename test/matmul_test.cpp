@@ -76,6 +76,35 @@ TEST(Matmul, RowsDoNotDependOnTheirCompany) {
   });
 }
 
+// To nearest, ties to even.
+float rounded_to_bf16(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x), below = bits & 0xffff0000, above = below + 0x10000;
+  double low = std::bit_cast<float>(below), high = std::bit_cast<float>(above), middle = (low + high) / 2;
+  if (x == middle) return float(below >> 16 & 1 ? high : low);
+  return float((x < middle) == (x > 0) ? low : high);
+}
+
+TEST(Matmul, PackedWeightsGiveTheSameBits) {
+  for (Shape s : {Shape{1, 1, 1}, Shape{1, 70, 50}, Shape{3, 33, 100}, Shape{8, 100, 31}, Shape{12, 64, 64},
+                  Shape{13, 17, 33}, Shape{40, 900, 140}}) {
+    auto [rows, in, out] = s;
+    SCOPED_TRACE(testing::Message() << rows << " rows, " << in << " in, " << out << " out");
+    std::vector<float> x = noise(size_t(rows) * in, 1), w = noise(size_t(out) * in, 2), rounded, y(size_t(rows) * out);
+    w[0] = 1.00390625f;  // a tie
+    for (float v : w) rounded.push_back(rounded_to_bf16(v));
+    EXPECT_EQ(rounded[0], 1.0f);
+    for (bool bf16 : {false, true}) {
+      reference::matmul_forward(y.data(), x.data(), bf16 ? rounded.data() : w.data(), rows, in, out);
+      with_every_table([&](const Kernels& kernels) {
+        Guarded<float> packed(size_t(in) * ((out + 31) / 32 * 32), 7.0f), got(y.size(), 7.0f);
+        kernels.pack_weight(packed.data(), w.data(), in, out, bf16);
+        kernels.matmul_packed(got.data(), x.data(), packed.data(), rows, in, out, bf16);
+        EXPECT_SAME_BITS(got, y) << (bf16 ? "bf16" : "f32");
+      });
+    }
+  }
+}
+
 TEST(Matmul, BackwardIsTheDerivativeOfForward) {
   int rows = 3, in = 5, out = 4;
   auto x = noise<double>(rows * in, 1), w = noise<double>(out * in, 2), dy = noise<double>(rows * out, 3);

@@ -57,6 +57,13 @@ TEST_F(SampleTest, ASeedGivesTheSameTextAndAnotherAnother) {
   EXPECT_EQ(best, said(greedy + Words{"--top-p", "0"}));
 }
 
+TEST_F(SampleTest, WeightsMayBeRoundedToBfloat16) {
+  Words words = {"--prompt", "the cat ", "--tokens", "9", "--temperature", "0"};
+  EXPECT_EQ(said(words + Words{"--weights", "f32"}), said(words));
+  EXPECT_EQ(said(words + Words{"--weights", "bf16"}).rfind("the cat ", 0), 0u);
+  EXPECT_EQ(sample(words + Words{"--weights", "fp8"}).status, 1);
+}
+
 TEST_F(SampleTest, EndsBeforeAStopAndAfterItsTokens) {
   Words words = {"--prompt", "the ", "--no-echo", "--temperature", "0"};
   std::string text = said(words + Words{"--tokens", "12"});

@@ -62,19 +62,19 @@ void transpose(float* out, const float* rows, Keys keys, const Shape& shape) {
 }
 
 // Query rows at positions [t0, t1], all of one head; their score matrices are rows × keys.padded().
-struct Strip {
+struct Rows {
   int t0, t1, row;  // row: the batch row of t0
   int rows() const { return t1 - t0 + 1; }
 };
 
 // Calls f for each part of so many rows.
 template <class F>
-void each_part_of(Strip all, int rows, F f) {
+void each_part_of(Rows all, int rows, F f) {
   for (int t = all.t0; t <= all.t1; t += rows)
-    f(Strip{t, t + rows <= all.t1 ? t + rows - 1 : all.t1, all.row + t - all.t0});
+    f(Rows{t, t + rows <= all.t1 ? t + rows - 1 : all.t1, all.row + t - all.t0});
 }
 
-Strip rows_of(const Segment& s) { return {s.position, s.position + s.rows - 1, s.row}; }
+Rows rows_of(const Segment& s) { return {s.position, s.position + s.rows - 1, s.row}; }
 
 // Rows of a block: as many as leave `matrices` of their scores in half of a second-level cache of a megabyte.
 int block_rows(Keys keys, int matrices) {
@@ -83,11 +83,11 @@ int block_rows(Keys keys, int matrices) {
 }
 
 // out[r][j] = a's row r · packed key j, for all keys that some row of the strip sees.
-void score(float* out, Left a, const float* transposed, Strip strip, Keys keys, const Shape& shape) {
+void score(float* out, Left a, const float* transposed, Rows strip, Keys keys, const Shape& shape) {
   int begin = (shape.first(strip.t0) - keys.base) / kTileColumns * kTileColumns;
   for (int j = begin; j <= strip.t1 - keys.base; j += kTileColumns)
-    multiply_strip(out + j, keys.padded(), a, transposed + size_t(j) * shape.head_dim, kTileColumns, strip.rows(),
-                   shape.head_dim, kTileColumns, false);
+    multiply_strip(out + j, keys.padded(), a, Strip{transposed + size_t(j) * shape.head_dim, kTileColumns},
+                   strip.rows(), shape.head_dim, kTileColumns, false);
 }
 
 // Calls f(j, n, mask) for the pieces of 16 keys (j counted from keys.base) that hold a visible one; mask is 1 or 0 a
@@ -108,7 +108,7 @@ Lanes only(Lanes x, int first, int last, float other) {
 }
 
 // out[r] (rows × wide) continues the chain over the keys visible to row r of weights[r][j] · b[j], in increasing j.
-void sum_over_keys(float* out, const float* weights, const float* b, Strip strip, Keys keys, const Shape& shape) {
+void sum_over_keys(float* out, const float* weights, const float* b, Rows strip, Keys keys, const Shape& shape) {
   int wide = shape.wide(), padded = keys.padded();
   auto continue_rows = [&](int r, int rows, int from, int to) {  // keys [from, to)
     if (from >= to) return;
@@ -127,7 +127,7 @@ void sum_over_keys(float* out, const float* weights, const float* b, Strip strip
 
 // out[j] (keys × wide) continues the chain over the block's rows that see j of weights[r][j] · b[r], in increasing r;
 // keys in groups of a tile: first the rows that see only some of the group, then those that see all, then the rest.
-void sum_over_rows(float* out, const float* weights, const float* b, Strip block, Keys keys, const Shape& shape) {
+void sum_over_rows(float* out, const float* weights, const float* b, Rows block, Keys keys, const Shape& shape) {
   int wide = shape.wide(), padded = keys.padded();
   auto first_row = [&](int j) { return j > block.t0 ? j - block.t0 : 0; };
   auto end_row = [&](int j) {
@@ -173,7 +173,7 @@ void forward_task(float* y, float* row_max, float* row_scale, const float* q, co
   Lanes scale = splat(shape.scale());
 
   for (int head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head)
-    each_part_of(rows_of(s), kTileRows, [&](Strip strip) {
+    each_part_of(rows_of(s), kTileRows, [&](Rows strip) {
       score(scores, {q + (size_t(strip.row) * shape.heads + head) * d, size_t(shape.heads) * d, 1}, transposed, strip,
             keys, shape);
       std::memset(sums, 0, size_t(kTileRows) * wide * sizeof(float));
@@ -228,11 +228,11 @@ void backward_task(float* dq, float* dk, float* dv, const float* dy, const float
   Lanes scale = splat(shape.scale());
 
   for (int head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head)
-    each_part_of(rows_of(s), block_most, [&](Strip block) {
+    each_part_of(rows_of(s), block_most, [&](Rows block) {
       size_t row_step = size_t(shape.heads) * d, block_at = (size_t(block.row) * shape.heads + head) * d;
       pack_rows(q_rows, q + block_at, row_step, block.rows(), d, wide);
       pack_rows(dy_rows, dy + block_at, row_step, block.rows(), d, wide);
-      each_part_of(block, kTileRows, [&](Strip strip) {
+      each_part_of(block, kTileRows, [&](Rows strip) {
         int first = strip.t0 - block.t0;
         size_t at = block_at + first * row_step;
         float *strip_p = p + size_t(first) * padded, *strip_ds = ds + size_t(first) * padded;

@@ -11,13 +11,6 @@
 
 namespace ISA {
 
-// How the right factor, inner × columns, lies in memory.
-struct Right {
-  const float* p;
-  size_t row;
-  bool transposed;  // element (k, j) is p[j · row + k], else p[k · row + j]
-};
-
 // A block of the left factor: rows × depth, as panels or as it lies.
 class LeftBlock {
  public:
@@ -35,14 +28,12 @@ class LeftBlock {
   }
 
   // The product of rows [row, row + count), row a multiple of kTileRows, with a packed strip.
-  void multiply(float* c, size_t c_row, const float* strip, int row, int count, int columns, bool from_c) const {
+  void multiply(float* c, size_t c_row, Strip strip, int row, int count, int columns, bool from_c) const {
     if (!packed_)
-      return multiply_strip(c, c_row, {a_.p + row * a_.row, a_.row, a_.step}, strip, kTileColumns, count, depth_,
-                            columns, from_c);
+      return multiply_strip(c, c_row, {a_.p + row * a_.row, a_.row, a_.step}, strip, count, depth_, columns, from_c);
     Panel panel{packed_ + row / kTileRows * stride_};
     for (; count > 0; count -= kTileRows, panel.p += stride_, c += kTileRows * c_row)
-      tile_of_rows<kTileRows>(count < kTileRows ? count : kTileRows, c, c_row, panel, strip, kTileColumns, depth_,
-                              columns, from_c);
+      tile_of_rows<kTileRows>(count < kTileRows ? count : kTileRows, c, c_row, panel, strip, depth_, columns, from_c);
   }
 
  private:
@@ -66,8 +57,49 @@ static int block_size(int n, int most) {
   return (n + blocks - 1) / blocks;
 }
 
-static void multiply_packed(float* c, size_t c_row, Left a, Right b, int rows, int depth, int columns,
-                            bool accumulate) {
+// The right factor, inner × columns, as it lies in memory: element (k, j) is p[k · row + j], or p[j · row + k].
+struct Right {
+  const float* p;
+  size_t row;
+  bool transposed;
+  // Its strip at `column`, inner indices [k, k + depth), packed into scratch memory of one thread.
+  Strip strip(int column, int columns, int k, int depth) const {
+    float* out = thread_workspace(0, size_t(depth) * kTileColumns);
+    if (transposed)
+      pack_transposed(out, p + column * row + k, row, depth, columns, kTileColumns);
+    else
+      pack_rows(out, p + k * row + column, row, depth, columns, kTileColumns);
+    return {out, kTileColumns};
+  }
+};
+
+// The right factor as pack_weight leaves it: strip after strip of depth × kTileColumns.
+struct PackedRight {
+  const float* p;
+  int whole_depth;
+  Strip strip(int column, int, int k, int) const {
+    return {p + size_t(column) * whole_depth + size_t(k) * kTileColumns, kTileColumns};
+  }
+};
+struct Bf16Right {
+  const uint16_t* p;
+  int whole_depth;
+  Bf16Strip bf16_strip(int column) const { return {p + size_t(column) * whole_depth, kTileColumns}; }
+  // In float, so that many rows share the conversion.
+  Strip strip(int column, int, int k, int depth) const {
+    float* out = thread_workspace(0, size_t(depth) * kTileColumns);
+    Bf16Strip from{bf16_strip(column).p + size_t(k) * kTileColumns, kTileColumns};
+    for (int i = 0; i < depth; ++i)
+      for (int v = 0; v < 2; ++v) {
+        Vector value = from(i, v);
+        std::memcpy(out + size_t(i) * kTileColumns + v * kWidth, &value, sizeof value);
+      }
+    return {out, kTileColumns};
+  }
+};
+
+template <class R>
+static void multiply_blocks(float* c, size_t c_row, Left a, R b, int rows, int depth, int columns, bool accumulate) {
   constexpr int kDepth = 768, kRows = 32 * kTileRows, kFewStrips = 3;
   int strips = (columns + kTileColumns - 1) / kTileColumns;
   bool worthwhile = worth_threads(int64_t(rows) * depth * columns / 8), pack = strips > kFewStrips;
@@ -85,26 +117,63 @@ static void multiply_packed(float* c, size_t c_row, Left a, Right b, int rows, i
         int count = block_rows - row < chunk_rows ? block_rows - row : chunk_rows;
         int wide = columns - column < kTileColumns ? columns - column : kTileColumns;
         if (count <= 0) return;
-        float* strip = thread_workspace(0, size_t(kDepth) * kTileColumns);
-        if (b.transposed)
-          pack_transposed(strip, b.p + column * b.row + k, b.row, inner, wide, kTileColumns);
-        else
-          pack_rows(strip, b.p + k * b.row + column, b.row, inner, wide, kTileColumns);
-        left.multiply(c + (first_row + row) * c_row + column, c_row, strip, row, count, wide, accumulate || k > 0);
+        left.multiply(c + (first_row + row) * c_row + column, c_row, b.strip(column, wide, k, inner), row, count, wide,
+                      accumulate || k > 0);
       });
     }
 }
 
 void matmul_forward(float* y, const float* x, const float* w, int rows, int in, int out) {
-  multiply_packed(y, out, {x, size_t(in), 1}, {w, size_t(in), true}, rows, in, out, false);
+  multiply_blocks(y, out, {x, size_t(in), 1}, Right{w, size_t(in), true}, rows, in, out, false);
 }
 
 void matmul_backward_input(float* dx, const float* dy, const float* w, int rows, int in, int out, bool accumulate) {
-  multiply_packed(dx, in, {dy, size_t(out), 1}, {w, size_t(in), false}, rows, out, in, accumulate);
+  multiply_blocks(dx, in, {dy, size_t(out), 1}, Right{w, size_t(in), false}, rows, out, in, accumulate);
 }
 
 void matmul_backward_weight(float* dw, const float* dy, const float* x, int rows, int in, int out) {
-  multiply_packed(dw, in, {dy, 1, size_t(out)}, {x, size_t(in), false}, out, rows, in, true);
+  multiply_blocks(dw, in, {dy, 1, size_t(out)}, Right{x, size_t(in), false}, out, rows, in, true);
+}
+
+// To nearest, ties to even; not-a-number stays one.
+static uint16_t bf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  if (x != x) return uint16_t(bits >> 16 | 0x40);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void pack_weight(void* packed, const float* w, int in, int out, bool to_bf16) {
+  parallel_for((out + kTileColumns - 1) / kTileColumns, worth_threads(int64_t(in) * out), [&](int64_t strip) {
+    int column = int(strip) * kTileColumns, columns = out - column < kTileColumns ? out - column : kTileColumns;
+    size_t n = size_t(in) * kTileColumns, at = size_t(column) * in;
+    float* to = to_bf16 ? thread_workspace(0, n) : static_cast<float*>(packed) + at;
+    pack_transposed(to, w + size_t(column) * in, in, in, columns, kTileColumns);
+    for (size_t i = 0; to_bf16 && i < n; ++i) static_cast<uint16_t*>(packed)[at + i] = bf16(to[i]);
+  });
+}
+
+// A few rows read the weights once, as they come: bound by memory.
+template <class R>
+static void multiply_few_rows(float* y, const float* x, R strip_at, int rows, int in, int out) {
+  parallel_for(
+      (out + kTileColumns - 1) / kTileColumns, worth_threads(int64_t(rows) * in * out / 8), [&](int64_t strip) {
+        int column = int(strip) * kTileColumns, columns = out - column < kTileColumns ? out - column : kTileColumns;
+        tile_of_rows<kTileRows>(rows, y + column, out, Left{x, size_t(in), 1}, strip_at(column), in, columns, false);
+      });
+}
+
+void matmul_packed(float* y, const float* x, const void* packed, int rows, int in, int out, bool is_bf16) {
+  Left left{x, size_t(in), 1};
+  PackedRight floats{static_cast<const float*>(packed), in};
+  Bf16Right halves{static_cast<const uint16_t*>(packed), in};
+  if (rows > kTileRows && is_bf16) return multiply_blocks(y, out, left, halves, rows, in, out, false);
+  if (rows > kTileRows) return multiply_blocks(y, out, left, floats, rows, in, out, false);
+  if (is_bf16)
+    return multiply_few_rows(
+        y, x, [&](int c) { return halves.bf16_strip(c); }, rows, in, out);
+  multiply_few_rows(
+      y, x, [&](int c) { return floats.strip(c, 0, 0, in); }, rows, in, out);
 }
 
 }  // namespace ISA

@@ -10,6 +10,8 @@ extern const Kernels kernels = {
     matmul_forward,
     matmul_backward_input,
     matmul_backward_weight,
+    pack_weight,
+    matmul_packed,
     gather_rows,
     scatter_rows,
     scatter_add_rows,

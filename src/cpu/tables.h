@@ -7,6 +7,8 @@ extern const Kernels kernels;
 void matmul_forward(float* y, const float* x, const float* w, int rows, int in, int out);
 void matmul_backward_input(float* dx, const float* dy, const float* w, int rows, int in, int out, bool accumulate);
 void matmul_backward_weight(float* dw, const float* dy, const float* x, int rows, int in, int out);
+void pack_weight(void* packed, const float* w, int in, int out, bool to_bf16);
+void matmul_packed(float* y, const float* x, const void* packed, int rows, int in, int out, bool is_bf16);
 void gather_rows(float* out, const float* in, const int* source, int rows, int width);
 void scatter_rows(float* out, const float* in, const int* to, int rows, int width);
 void scatter_add_rows(float* out, const float* in, const int* source, int rows, int width);

@@ -25,10 +25,34 @@ struct Panel {
   float operator()(int r, int k) const { return p[k * kTileRows + r]; }
 };
 
-// c[r][j] (rows × columns, columns ≤ kTileColumns) = or continues the chain over k < depth of a(r, k) · b[k · b_step +
-// j]. b must be readable for kVectors whole registers a row. Columns past `columns` are computed and dropped.
-template <int kRows, int kVectors, class L>
-inline void tile(float* c, size_t c_row, L a, const float* b, size_t b_step, int depth, int columns, bool from_c) {
+// The right factor's packed rows, `step` floats apart; vector v of row k.
+struct Strip {
+  const float* p;
+  size_t step;
+  Vector operator()(int k, int v) const {
+    Vector right;
+    std::memcpy(&right, p + k * step + v * kWidth, sizeof(Vector));
+    return right;
+  }
+};
+
+// The same in bfloat16, the upper half of a float: its value is exact in float.
+struct Bf16Strip {
+  const uint16_t* p;
+  size_t step;
+  Vector operator()(int k, int v) const {
+    typedef uint16_t Halves __attribute__((vector_size(kWidth * sizeof(uint16_t))));
+    typedef uint32_t Words __attribute__((vector_size(kWidth * sizeof(uint32_t))));
+    Halves right;
+    std::memcpy(&right, p + k * step + v * kWidth, sizeof(Halves));
+    return (Vector)(__builtin_convertvector(right, Words) << 16);
+  }
+};
+
+// c[r][j] (rows × columns, columns ≤ kTileColumns) = or continues the chain over k < depth of a(r, k) · b(k)[j]. b must
+// be readable for kVectors whole registers a row. Columns past `columns` are computed and dropped.
+template <int kRows, int kVectors, class L, class R>
+inline void tile(float* c, size_t c_row, L a, R b, int depth, int columns, bool from_c) {
   constexpr int kWide = kVectors * kWidth;
   float edge[kRows * kWide];
   float* from = c;
@@ -50,7 +74,7 @@ inline void tile(float* c, size_t c_row, L a, const float* b, size_t b_step, int
   for (int k = 0; k < depth; ++k) {
     Vector right[kVectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) std::memcpy(&right[v], b + k * b_step + v * kWidth, sizeof(Vector));
+    for (int v = 0; v < kVectors; ++v) right[v] = b(k, v);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       Vector left = splat_vector(a(r, k));
@@ -68,23 +92,22 @@ inline void tile(float* c, size_t c_row, L a, const float* b, size_t b_step, int
 }
 
 // Up to kRows rows.
-template <int kRows, class L>
-inline void tile_of_rows(int rows, float* c, size_t c_row, L a, const float* b, size_t b_step, int depth, int columns,
-                         bool from_c) {
+template <int kRows, class L, class R>
+inline void tile_of_rows(int rows, float* c, size_t c_row, L a, R b, int depth, int columns, bool from_c) {
   if constexpr (kRows > 0) {
-    if (rows < kRows) return tile_of_rows<kRows - 1>(rows, c, c_row, a, b, b_step, depth, columns, from_c);
+    if (rows < kRows) return tile_of_rows<kRows - 1>(rows, c, c_row, a, b, depth, columns, from_c);
     if (columns > kWidth)
-      tile<kRows, 2>(c, c_row, a, b, b_step, depth, columns, from_c);
+      tile<kRows, 2>(c, c_row, a, b, depth, columns, from_c);
     else
-      tile<kRows, 1>(c, c_row, a, b, b_step, depth, columns, from_c);
+      tile<kRows, 1>(c, c_row, a, b, depth, columns, from_c);
   }
 }
 
 // One strip of columns (≤ kTileColumns), any number of rows.
-inline void multiply_strip(float* c, size_t c_row, Left a, const float* b, size_t b_step, int rows, int depth,
-                           int columns, bool from_c) {
+template <class R>
+inline void multiply_strip(float* c, size_t c_row, Left a, R b, int rows, int depth, int columns, bool from_c) {
   for (; rows > 0; rows -= kTileRows, c += kTileRows * c_row, a.p += kTileRows * a.row)
-    tile_of_rows<kTileRows>(rows < kTileRows ? rows : kTileRows, c, c_row, a, b, b_step, depth, columns, from_c);
+    tile_of_rows<kTileRows>(rows < kTileRows ? rows : kTileRows, c, c_row, a, b, depth, columns, from_c);
 }
 
 constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
@@ -93,8 +116,8 @@ constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
 inline void multiply(float* c, size_t c_row, Left a, const float* b, size_t b_step, int rows, int depth, int columns,
                      bool from_c) {
   for (int j = 0; j < columns; j += kTileColumns)
-    multiply_strip(c + j, c_row, a, b + j, b_step, rows, depth, columns - j < kTileColumns ? columns - j : kTileColumns,
-                   from_c);
+    multiply_strip(c + j, c_row, a, Strip{b + j, b_step}, rows, depth,
+                   columns - j < kTileColumns ? columns - j : kTileColumns, from_c);
 }
 
 // One stage of a transposition in registers: exchanges a bit of the row's index with the same bit of the column's.
