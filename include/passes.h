@@ -68,6 +68,7 @@ struct PassLosses {
 // How large a micro-batch may be.
 struct PassLimits {
   int rows, passes;
+  Recompute recompute = Recompute::none;
 };
 
 // All that a micro-batch's passes write, as views into blocks.

@@ -1,6 +1,7 @@
 // The transformer stack, written once against the kernel table: rows of inputs u in, rows of top-layer states h out,
 // and the way back. It knows nothing of passes, feedback or decoding: it sees rows and segments.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "config.h"
@@ -11,7 +12,8 @@
 #include "segments.h"
 
 // What the stack writes down, for `rows` rows (and kv_rows rows of keys and values). While training each layer has its
-// own; for inference all layers share one set, but for keys and values, and the residual stream is updated in place.
+// own, but for what is computed again on the way back; for inference all layers share one set, but for keys and values,
+// and the residual stream is updated in place.
 struct LayerTape {
   float* x;                                 // rows × D: the residual stream at the layer's entry
   float *norm1, *rrms1;                     // rows × D, rows
@@ -25,13 +27,20 @@ struct LayerTape {
   float *down, *down_rrms;                  // rows × D, rows            (branch_norm)
 };
 
+// What backward computes again instead of keeping it, with the same bits: nothing; both norms' and SwiGLU's outputs,
+// which are cheap; or whole layers from their entries, so that a row keeps its stream, keys and values alone.
+enum class Recompute { none, norms, block };
+const char* name_of(Recompute);
+Recompute recompute_named(const std::string&);
+
 struct Tape {
   std::vector<LayerTape> layers;
   float *x_last, *h, *rrms_last;  // rows × D: the stream after the last layer; the top-layer states; rows
   float* branch;                  // rows × D: scratch
+  Recompute recompute;
 };
 enum class TapeKind { training, inference };
-Tape cut_tape(Cutter&, const ModelConfig&, TapeKind, size_t rows, size_t kv_rows);
+Tape cut_tape(Cutter&, const ModelConfig&, TapeKind, size_t rows, size_t kv_rows, Recompute = Recompute::none);
 
 // What the backward pass needs beside the tape.
 struct GradientTape {
@@ -59,4 +68,11 @@ struct Stack {
   // prefixes. With several passes, dk and dv at the pass's own rows hold what later passes sent them (zero before any).
   void backward(const ModelParams&, const ModelParams& grads, const Tape&, const GradientTape& gradient,
                 const float* dh, int first, int rows, const std::vector<Segment>& segments) const;
+
+ private:
+  void attention_half(const ModelParams&, const Tape&, int layer, int first, int rows,
+                      const std::vector<Segment>&) const;
+  void feed_forward_half(const ModelParams&, const Tape&, int layer, int first, int rows) const;
+  void branch_product(const Tape&, float* before_norm, float* rrms, const float* gain, const float* x, const float* w,
+                      int first, int rows, int in) const;
 };

@@ -30,7 +30,7 @@ struct TrainOptions {
   OptimizerOptions optim = {.clip = 0};
   int64_t steps = 40000, seed = 1;
   // Run
-  std::string device = "auto", out = "out", resume, init_from, dump;
+  std::string device = "auto", recompute = "none", out = "out", resume, init_from, dump;
   int threads = 0, eval_every = 4000, sample_every = 4000, save_every = 4000, keep = 2;
 };
 

@@ -20,7 +20,8 @@
 namespace {
 
 struct Options {
-  std::string model = "d12", passes = "1", mixin = "uniform", mode = "standard", weights = "f32";
+  std::string shape, model = "d12", passes = "1", mixin = "uniform", recompute = "none", mode = "standard",
+                     weights = "f32";
   int vocab = 50257, batch = 0, seq = 0, threads = 0;
   float seconds = 2;
   bool json = false;
@@ -113,13 +114,28 @@ void bench_peak(const Kernels& run, const Options& o) {
 
 // --- Matrix products
 
+struct Shape {
+  int rows, in, out;
+};
+
+// "256x768x2304", or where none is named, those of the default run and of d12.
+std::vector<Shape> shapes_of(const std::string& name) {
+  if (name.empty())
+    return {{384, 64, 192},    {384, 64, 384},   {384, 192, 64},    {256, 768, 2304},
+            {256, 768, 768},   {256, 768, 4096}, {256, 2048, 768},  {256, 768, 50257},
+            {1024, 768, 2304}, {1024, 768, 768}, {1024, 768, 4096}, {1024, 2048, 768}};
+  Shape s;
+  char rest;
+  if (std::sscanf(name.c_str(), "%dx%dx%d%c", &s.rows, &s.in, &s.out, &rest) != 3 || s.rows < 1 || s.in < 1 ||
+      s.out < 1 || s.rows > 1 << 20 || s.in > 1 << 20 || s.out > 1 << 20)
+    fail("--shape %s: give rows x inputs x outputs, like 256x768x2304", name.c_str());
+  return {s};
+}
+
 void bench_matmul(const Kernels& run, const Options& o) {
-  constexpr int kShapes[][3] = {{384, 64, 192},    {384, 64, 384},   {384, 192, 64},    {256, 768, 2304},
-                                {256, 768, 768},   {256, 768, 4096}, {256, 2048, 768},  {256, 768, 50257},
-                                {1024, 768, 2304}, {1024, 768, 768}, {1024, 768, 4096}, {1024, 2048, 768}};
+  std::vector<Shape> shapes = shapes_of(o.shape);
   Results results(o.json, {"product", "rows", "in", "out", "GFLOP/s", "of the fma peak"});
-  for (const auto& shape : kShapes) {
-    int rows = shape[0], in = shape[1], out = shape[2];
+  for (auto [rows, in, out] : shapes) {
     Block x(size_t(rows) * in), w(size_t(in) * out), y(size_t(rows) * out);
     for (const char* form : {"forward", "dinput", "dweight"}) {
       for (Block* b : {&x, &w, &y}) std::fill(b->data(), b->data() + b->size(), 1e-3f);
@@ -205,7 +221,7 @@ void bench_step(const Kernels& run, const Options& o) {
   int batch = o.batch > 0 ? o.batch : 4, seq = o.seq > 0 ? o.seq : 64, passes = PassSchedule(o.passes).most_passes();
   ModelConfig config = model_of(o, seq);
   if (passes == 1) config.fusion = Fusion::none;
-  PassLimits limits{batch * seq, passes};
+  PassLimits limits{batch * seq, passes, recompute_named(o.recompute)};
   OptimizerOptions optim;
   optim.resolve(config.width);
   ParamLayout layout = param_layout(config);
@@ -265,6 +281,7 @@ void bench_step(const Kernels& run, const Options& o) {
                             {"batch", batch},
                             {"seq", seq},
                             {"passes", passes},
+                            {"recompute", o.recompute},
                             {"rows_per_token", rows / (batch * seq)},
                             {"ms", 1000 * r.seconds},
                             {"gradient_ms", 1000 * gradient_seconds},
@@ -370,6 +387,7 @@ int main(int argc, char** argv) {
     flags.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
     flags.add("seconds", &o.seconds, "about how long each measurement takes", 0.01f, 3600);
     flags.add("json", &o.json, "one JSON object a line instead of a table");
+    flags.add("shape", &o.shape, "matmul: rows x inputs x outputs, like 256x768x2304 (empty: several)");
     flags.add("model", &o.model, "step, decode, prefill: sizes by name: " + preset_names());
     flags.add("vocab", &o.vocab, "their vocabulary", 2, 1 << 20);
     flags.add("batch", &o.batch, "step: rows (0: 4); decode: sequences (0: 1)", 0, 65536);
@@ -377,6 +395,7 @@ int main(int argc, char** argv) {
     flags.add("passes", &o.passes, "step: number of passes");
     flags.choice("prefix-mixin", &o.mixin, {"half", "uniform", "off"},
                  "step: plain prefix of later passes, at its mean");
+    flags.choice("recompute", &o.recompute, {"none", "norms", "block"}, "step: what backward computes again");
     flags.choice("weights", &o.weights, {"f32", "bf16"}, "decode: format of the matrices");
     flags.choice("mode", &o.mode, {"standard", "soft", "fused", "sequential"}, "decode: mode");
     const Benchmark* chosen = nullptr;

@@ -118,7 +118,7 @@ size_t fused_rows(PassLimits limits) { return size_t(limits.rows) * (limits.pass
 
 void cut_activations(Cutter& cutter, PassBuffers& b, const ModelConfig& c, PassLimits limits) {
   bool feedback = limits.passes > 1;
-  b.tape = cut_tape(cutter, c, TapeKind::training, tape_rows(limits), tape_rows(limits));
+  b.tape = cut_tape(cutter, c, TapeKind::training, tape_rows(limits), tape_rows(limits), limits.recompute);
   b.tokens = cut_embedded_tokens(cutter, c, limits.rows, feedback);
   b.feedback = feedback ? cut_feedback_tape(cutter, c, fused_rows(limits)) : FeedbackTape{};
 }

@@ -1,26 +1,41 @@
 #include "stack.h"
 
-Tape cut_tape(Cutter& cutter, const ModelConfig& c, TapeKind kind, size_t rows, size_t kv_rows) {
+#include "error.h"
+
+const char* name_of(Recompute r) {
+  constexpr const char* kNames[] = {"none", "norms", "block"};
+  return kNames[int(r)];
+}
+
+Recompute recompute_named(const std::string& name) {
+  for (Recompute r : {Recompute::none, Recompute::norms, Recompute::block})
+    if (name == name_of(r)) return r;
+  fail("recompute is none, norms or block, not \"%s\"", name.c_str());
+}
+
+Tape cut_tape(Cutter& cutter, const ModelConfig& c, TapeKind kind, size_t rows, size_t kv_rows, Recompute recompute) {
   Tape tape;
+  tape.recompute = recompute;
   size_t D = c.width, Hd = c.heads_width(), Gd = size_t(c.kv_heads) * c.head_dim, F = c.ffn;
+  bool inference = kind == TapeKind::inference, share_all = inference || recompute == Recompute::block;
   auto take = [&](size_t width) { return cutter.take(rows * width); };
   for (int l = 0; l < c.layers; ++l) {
-    LayerTape t = {};
-    if (l > 0 && kind == TapeKind::inference) {
-      t = tape.layers[0];
-    } else {
-      t.x = take(D), t.norm1 = take(D), t.rrms1 = take(1);
-      t.qkv = take(c.qkv_width()), t.qk_rrms = take(c.heads + c.kv_heads), t.q = take(Hd);
+    LayerTape t = l > 0 ? tape.layers[0] : LayerTape{};
+    if (l == 0 || !inference) t.x = take(D);
+    if (l == 0 || !share_all) {
+      t.rrms1 = take(1), t.qkv = take(c.qkv_width()), t.qk_rrms = take(c.heads + c.kv_heads), t.q = take(Hd);
       t.attended = take(Hd), t.row_max = take(c.heads), t.row_scale = take(c.heads);
       if (c.head_gate) t.head_z = take(c.heads), t.gated = take(Hd);
       if (c.branch_norm) t.o = take(D), t.o_rrms = take(1), t.down = take(D), t.down_rrms = take(1);
-      t.mid = kind == TapeKind::inference ? t.x : take(D);
-      t.norm2 = take(D), t.rrms2 = take(1), t.gate_up = take(2 * F), t.swiglu = take(F);
+      t.mid = inference ? t.x : take(D);
+      t.rrms2 = take(1), t.gate_up = take(2 * F);
     }
+    if (l == 0 || (!share_all && recompute == Recompute::none))
+      t.norm1 = take(D), t.norm2 = take(D), t.swiglu = take(F);
     t.k = cutter.take(kv_rows * Gd), t.v = cutter.take(kv_rows * Gd);
     tape.layers.push_back(t);
   }
-  tape.x_last = kind == TapeKind::inference ? tape.layers[0].x : take(D);
+  tape.x_last = inference ? tape.layers[0].x : take(D);
   tape.h = take(D), tape.rrms_last = take(1), tape.branch = take(D);
   return tape;
 }
@@ -55,43 +70,63 @@ static LayerTape from_row(LayerTape t, const ModelConfig& c, size_t row) {
   return t;
 }
 
+// branch = x wᵀ (w: D × in), and its norm where the model has one.
+void Stack::branch_product(const Tape& tape, float* before_norm, float* rrms, const float* gain, const float* x,
+                           const float* w, int first, int rows, int in) const {
+  int D = config.width;
+  float* branch = tape.branch + size_t(first) * D;
+  multiply(kernels, packed, config.branch_norm ? before_norm : branch, x, w, rows, in, D);
+  if (config.branch_norm) kernels.rmsnorm_forward(branch, rrms, before_norm, gain, rows, D, config.norm_eps);
+}
+
+// From a layer's x to mid.
+void Stack::attention_half(const ModelParams& params, const Tape& tape, int layer, int first, int rows,
+                           const std::vector<Segment>& segments) const {
+  const ModelConfig& c = config;
+  const Kernels& run = kernels;
+  const LayerParams& w = params.layers[layer];
+  LayerTape t = from_row(tape.layers[layer], c, first);
+  int D = c.width, H = c.heads, G = c.kv_heads, d = c.head_dim, count = int(segments.size());
+  run.rmsnorm_forward(t.norm1, t.rrms1, t.x, w.input_norm, rows, D, c.norm_eps);
+  multiply(run, packed, t.qkv, t.norm1, w.qkv, rows, D, c.qkv_width());
+  run.qk_norm_rope_forward(t.q, t.k, t.v, t.qk_rrms, t.qkv, w.q_norm, w.k_norm, rope, segments.data(), count, H, G, d,
+                           c.norm_eps);
+  run.attention_forward(t.attended, t.row_max, t.row_scale, t.q, t.k, t.v, segments.data(), count, H, G, d,
+                        c.layer_window(layer));
+  if (c.head_gate) {
+    multiply(run, packed, t.head_z, t.norm1, w.head_gate, rows, D, H);
+    run.head_gate_forward(t.gated, t.attended, t.head_z, rows, H, d);
+  }
+  branch_product(tape, t.o, t.o_rrms, w.post_attn_norm, c.head_gate ? t.gated : t.attended, w.o, first, rows,
+                 c.heads_width());
+  run.residual_forward(t.mid, t.x, tape.branch + size_t(first) * D, c.residual_scale, int64_t(rows) * D);
+}
+
+// From a layer's mid to the input of its last product.
+void Stack::feed_forward_half(const ModelParams& params, const Tape& tape, int layer, int first, int rows) const {
+  const LayerParams& w = params.layers[layer];
+  LayerTape t = from_row(tape.layers[layer], config, first);
+  kernels.rmsnorm_forward(t.norm2, t.rrms2, t.mid, w.mlp_norm, rows, config.width, config.norm_eps);
+  multiply(kernels, packed, t.gate_up, t.norm2, w.gate_up, rows, config.width, 2 * config.ffn);
+  kernels.swiglu_forward(t.swiglu, t.gate_up, rows, config.ffn);
+}
+
 void Stack::forward(const ModelParams& params, const Tape& tape, int first, int rows,
                     const std::vector<Segment>& segments) const {
   if (rows == 0) return;
-  const ModelConfig& c = config;
-  const Kernels& run = kernels;
-  int D = c.width, Hd = c.heads_width(), H = c.heads, G = c.kv_heads, d = c.head_dim, F = c.ffn;
-  int count = int(segments.size());
-  size_t at = size_t(first) * D, n = size_t(rows) * D;
-  float* branch = tape.branch + at;
-
-  for (int l = 0; l < c.layers; ++l) {
+  int D = config.width;
+  size_t at = size_t(first) * D;
+  for (int l = 0; l < config.layers; ++l) {
     const LayerParams& w = params.layers[l];
-    LayerTape t = from_row(tape.layers[l], c, first);
-
-    run.rmsnorm_forward(t.norm1, t.rrms1, t.x, w.input_norm, rows, D, c.norm_eps);
-    multiply(run, packed, t.qkv, t.norm1, w.qkv, rows, D, c.qkv_width());
-    run.qk_norm_rope_forward(t.q, t.k, t.v, t.qk_rrms, t.qkv, w.q_norm, w.k_norm, rope, segments.data(), count, H, G, d,
-                             c.norm_eps);
-    run.attention_forward(t.attended, t.row_max, t.row_scale, t.q, t.k, t.v, segments.data(), count, H, G, d,
-                          c.layer_window(l));
-    if (c.head_gate) {
-      multiply(run, packed, t.head_z, t.norm1, w.head_gate, rows, D, H);
-      run.head_gate_forward(t.gated, t.attended, t.head_z, rows, H, d);
-    }
-    multiply(run, packed, c.branch_norm ? t.o : branch, c.head_gate ? t.gated : t.attended, w.o, rows, Hd, D);
-    if (c.branch_norm) run.rmsnorm_forward(branch, t.o_rrms, t.o, w.post_attn_norm, rows, D, c.norm_eps);
-    run.residual_forward(t.mid, t.x, branch, c.residual_scale, n);
-
-    run.rmsnorm_forward(t.norm2, t.rrms2, t.mid, w.mlp_norm, rows, D, c.norm_eps);
-    multiply(run, packed, t.gate_up, t.norm2, w.gate_up, rows, D, 2 * F);
-    run.swiglu_forward(t.swiglu, t.gate_up, rows, F);
-    multiply(run, packed, c.branch_norm ? t.down : branch, t.swiglu, w.down, rows, F, D);
-    if (c.branch_norm) run.rmsnorm_forward(branch, t.down_rrms, t.down, w.post_mlp_norm, rows, D, c.norm_eps);
-    float* next = l + 1 < c.layers ? tape.layers[l + 1].x : tape.x_last;
-    run.residual_forward(next + at, t.mid, branch, c.residual_scale, n);
+    LayerTape t = from_row(tape.layers[l], config, first);
+    attention_half(params, tape, l, first, rows, segments);
+    feed_forward_half(params, tape, l, first, rows);
+    branch_product(tape, t.down, t.down_rrms, w.post_mlp_norm, t.swiglu, w.down, first, rows, config.ffn);
+    float* next = l + 1 < config.layers ? tape.layers[l + 1].x : tape.x_last;
+    kernels.residual_forward(next + at, t.mid, tape.branch + at, config.residual_scale, int64_t(rows) * D);
   }
-  run.rmsnorm_forward(tape.h + at, tape.rrms_last + first, tape.x_last + at, params.final_norm, rows, D, c.norm_eps);
+  kernels.rmsnorm_forward(tape.h + at, tape.rrms_last + first, tape.x_last + at, params.final_norm, rows, D,
+                          config.norm_eps);
 }
 
 void Stack::backward(const ModelParams& params, const ModelParams& grads, const Tape& tape, const GradientTape& g,
@@ -118,6 +153,16 @@ void Stack::backward(const ModelParams& params, const ModelParams& grads, const 
   for (int l = c.layers - 1; l >= 0; --l) {
     const LayerParams &w = params.layers[l], &dw = grads.layers[l];
     LayerTape t = from_row(tape.layers[l], c, first);
+    // The last layer's whole tape is still there.
+    if (tape.recompute == Recompute::block && l + 1 < c.layers) {
+      attention_half(params, tape, l, first, rows, segments);
+      feed_forward_half(params, tape, l, first, rows);
+      if (c.branch_norm) branch_product(tape, t.down, t.down_rrms, w.post_mlp_norm, t.swiglu, w.down, first, rows, F);
+    } else if (tape.recompute == Recompute::norms) {
+      run.rmsnorm_forward(t.norm1, t.rrms1, t.x, w.input_norm, rows, D, c.norm_eps);
+      run.rmsnorm_forward(t.norm2, t.rrms2, t.mid, w.mlp_norm, rows, D, c.norm_eps);
+      run.swiglu_forward(t.swiglu, t.gate_up, rows, F);
+    }
 
     float* ddown = into_branch(t.down, t.down_rrms, w.post_mlp_norm, dw.post_mlp_norm);
     run.matmul_backward_input(g.dswiglu, ddown, w.down, rows, F, D, false);

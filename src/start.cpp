@@ -255,7 +255,7 @@ void Trainer::read_data(Flags& flags) {
 
 void Trainer::take_memory() {
   ParamLayout layout = param_layout(o_.model);
-  PassLimits limits{o_.batch * o_.model.context, schedule_->most_passes()};
+  PassLimits limits{o_.batch * o_.model.context, schedule_->most_passes(), recompute_named(o_.recompute)};
   plan_.add("parameters", double(layout.floats) * sizeof(float));
   plan_.add("gradients", double(layout.floats) * sizeof(float));
   if (o_.dump.empty()) Optimizer::plan_memory(plan_, layout, o_.optim);

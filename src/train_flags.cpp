@@ -60,6 +60,10 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.add("out", &o.out, "folder for checkpoints, log.jsonl and run.conf");
   f.choice("device", &o.device, {"auto", "cpu", "cuda"}, "where the kernels run");
   f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
+  f.choice(
+      "recompute", &o.recompute, {"none", "norms", "block"},
+      "what the backward pass computes again instead of keeping it, with the same bits: nothing, norms and SwiGLU, "
+      "or whole layers");
   f.add("eval-every", &o.eval_every, "steps between evaluations on held-out text (0: only at the end)", 0, 1 << 30);
   f.add("sample-every", &o.sample_every, "steps between samples (0: none)", 0, 1 << 30);
   f.add("save-every", &o.save_every, "steps between checkpoints (0: only at the end)", 0, 1 << 30);

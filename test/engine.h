@@ -116,12 +116,12 @@ inline std::vector<std::vector<int>> fully_fused(const Batch& batch, int passes)
 
 // Passes over one batch, forward and backward, with what they leave.
 struct EngineRun {
-  EngineRun(const Kernels& kernels, Model& model, const Batch& batch, int passes)
+  EngineRun(const Kernels& kernels, Model& model, const Batch& batch, int passes, Recompute recompute = Recompute::none)
       : model(model),
         batch(batch),
         gradients(model.layout.floats),
         views(view_params(model.config, model.layout, gradients.data())),
-        runner(kernels, model.config, {batch.rows(), passes}) {}
+        runner(kernels, model.config, {batch.rows(), passes, recompute}) {}
 
   void forward(const PassPlan& p) {
     plan = p;

@@ -46,11 +46,18 @@ void compare_with_reference(const Case& c, const std::vector<const Kernels*>& ta
     want.push_back(reference.run(reference_batch(batch, c.passes, prefix, first_segment),
                                  reference_options(c, kStep, step_targets)));
 
+  struct How {
+    int threads;
+    Recompute recompute;
+  };
+  std::vector<How> ways = {{2, Recompute::norms}, {2, Recompute::block}};
+  for (int t : threads) ways.push_back({t, Recompute::none});
   for (const Kernels* kernels : tables)
-    for (int t : threads) {
-      SCOPED_TRACE(c.name + ", " + kernels->name + ", " + std::to_string(t) + " threads");
+    for (auto [t, recompute] : ways) {
+      SCOPED_TRACE(c.name + ", " + kernels->name + ", " + std::to_string(t) + " threads, recompute " +
+                   name_of(recompute));
       set_threads(t);
-      EngineRun run(*kernels, model, batch, c.passes);
+      EngineRun run(*kernels, model, batch, c.passes, recompute);
       for (int micro = 0; micro < 2; ++micro) {
         run.forward(plan_passes(batch, c.passes, prefix, c.options, kStep, micro == 0 ? 3 : 11, step_targets));
         run.backward(c.z_loss);
@@ -225,6 +232,23 @@ TEST(PassMemory, IsWhatThePlanSays) {
 
 // --- The plan ------------------------------------------------------------------------------------------------------
 
+TEST(PassMemory, IsLessWhereMoreIsComputedAgain) {
+  ModelConfig config = tiny_config();
+  config.layers = 6;
+  auto bytes = [&](Recompute recompute) {
+    Plan plan;
+    PassRunner::plan_memory(plan, config, {100, 2, recompute});
+    return plan.total();
+  };
+  EXPECT_LT(bytes(Recompute::norms), 0.95 * bytes(Recompute::none));
+  EXPECT_LT(bytes(Recompute::block), 0.7 * bytes(Recompute::norms));
+}
+
+TEST(PassNames, RecomputeHasTheNamesOfTheFlags) {
+  for (Recompute r : {Recompute::none, Recompute::norms, Recompute::block}) EXPECT_EQ(recompute_named(name_of(r)), r);
+  EXPECT_THROW(recompute_named("all"), Error);
+}
+
 TEST(PlanPasses, GivesEachRowItsInputItsStateAndItsKeys) {
   for (bool reuse : {true, false})
     for (GradientMode gradient : {GradientMode::through, GradientMode::last})
@@ -272,7 +296,8 @@ TEST(PlanPasses, GivesEachRowItsInputItsStateAndItsKeys) {
               } else {
                 EXPECT_EQ(pass.input.fused[fused], row_at[token_row]);
                 EXPECT_EQ(pass.input.fused_token[fused], token_row);
-                EXPECT_EQ(pass.input.source[fused], plan.passes[k - 2].state_row[token_row - 1]) << "the state before it";
+                EXPECT_EQ(pass.input.source[fused], plan.passes[k - 2].state_row[token_row - 1])
+                    << "the state before it";
                 EXPECT_TRUE(keys.insert(pass.input.noise_key[fused++]).second) << "one jitter for two rows";
               }
             }

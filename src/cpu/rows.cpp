@@ -20,10 +20,19 @@ void scatter_rows(float* out, const float* in, const int* to, int rows, int widt
   });
 }
 
-void scatter_add_rows(float* out, const float* in, const int* source, int rows, int width) {
+// f(first, columns) for blocks of columns, shared by the threads, for sums over rows in order: whole cache lines, so that
+// threads do not share one.
+template <class F>
+static void each_block_of_columns(int rows, int width, F f) {
   constexpr int kColumns = 32;
   parallel_for((width + kColumns - 1) / kColumns, worth_threads(int64_t(rows) * width), [&](int64_t block) {
-    int first = int(block) * kColumns, columns = width - first < kColumns ? width - first : kColumns;
+    int first = int(block) * kColumns;
+    f(first, width - first < kColumns ? width - first : kColumns);
+  });
+}
+
+void scatter_add_rows(float* out, const float* in, const int* source, int rows, int width) {
+  each_block_of_columns(rows, width, [&](int first, int columns) {
     for (int row = 0; row < rows; ++row) {
       float* to = out + size_t(source[row]) * width + first;
       const float* from = in + size_t(row) * width + first;
@@ -63,10 +72,13 @@ void bias_forward(float* y, const float* bias, int rows, int width) {
 }
 
 void bias_backward(float* dbias, const float* dy, int rows, int width) {
-  for (int row = 0; row < rows; ++row) {
-    const float* dyr = dy + size_t(row) * width;
-    each_piece(width, [&](int i, int n) { store(dbias + i, load(dbias + i, n) + load(dyr + i, n), n); });
-  }
+  each_block_of_columns(rows, width, [&](int first, int columns) {
+    each_piece(columns, [&](int i, int n) {
+      Lanes total = load(dbias + first + i, n);
+      for (int row = 0; row < rows; ++row) total = total + load(dy + size_t(row) * width + first + i, n);
+      store(dbias + first + i, total, n);
+    });
+  });
 }
 
 }  // namespace ISA
