@@ -1,6 +1,6 @@
 # make            ./train, ./sample, ./eval
 # make test       all tests (installs GoogleTest where it is missing and it may); ends with "N passed, N failed"
-# make test-long  the longer checks too
+# make test-long  the longer checks too, and the NEON kernels under qemu where they can be
 # make sanitize   the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make bench      ./bench, which measures the kernels beside the machine's peak
 # make clean
@@ -74,7 +74,9 @@ test: $(PROGRAMS:%=$(PLACE)%) $(BUILD)/tests
 	@sh test/run.sh $(BUILD)/tests $(if $(PLACE),$(BUILD),.)
 
 test-long: export FULLBAND_TEST_LONG = 1
-test-long: test
+test-long:
+	@MAKE='$(MAKE)' sh test/neon.sh
+	@$(MAKE) test
 
 sanitize:
 	$(MAKE) test BUILD=build/sanitize OPTIMIZE=-O1 EXTRA="-fsanitize=address,undefined -fno-sanitize-recover=all"

@@ -551,12 +551,13 @@ TEST(Train, AModelThatDoesNotFitIsRefusedBeforeItIsTaken) {
                          {"--batch", "1048576", "--seq", "64"},
                          {"--layers", "4096", "--width", "1048576", "--heads", "1024", "--seq", "64"},
                          {"--batch", "1048576", "--seq", "1048576"}};
+  double least = run("train", {"--help"}).peak_bytes;  // the system counts the test's own memory at the fork, too
   for (const Words& words : sizes) {
     Ran ran = run("train", words + Words{"--data", bench.text(), "--out", bench / "out"});
     EXPECT_EQ(ran.status, 1);
     EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
     EXPECT_TRUE(has(ran.err, "of memory and") || has(ran.err, "more than this engine takes at once")) << ran.err;
-    EXPECT_LT(ran.peak_bytes, 300e6);
+    EXPECT_LT(ran.peak_bytes, least + 200e6);
     EXPECT_FALSE(std::filesystem::exists(bench / "out"));
   }
 }

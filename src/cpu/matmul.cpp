@@ -1,9 +1,10 @@
 // Matrix products: y = x wᵀ and its two gradients, dx = dy w and dw += dyᵀ x.
 //
 // Each output element is one fma chain in increasing inner index. Bound by arithmetic (2 · rows · in · out operations),
-// if memory is kept out of the way: the left factor is packed in panels of kTileRows rows, shared by the threads, the
-// right one in strips of kTileColumns columns, by the thread that needs it; a block of each stays in the caches while
-// tiles of panel × strip pass through the registers. Threads share strips, and panels where strips are few.
+// if memory is kept out of the way. The inner dimension is cut into blocks. In a block the left factor is packed in
+// panels of kTileRows rows, by all threads together; the right one in groups of strips of kTileColumns columns, by the
+// thread that needs them, where they stay in its second-level cache. A panel then stays in the first-level cache while
+// a group's strips pass by. Threads share strips, or panels where strips are few.
 #include "kernels.h"
 #include "tables.h"
 #include "tile.h"
@@ -18,31 +19,40 @@ class LeftBlock {
   LeftBlock(Left a, int rows, int depth, bool pack, bool worthwhile)
       : a_(a), depth_(depth), stride_(round_up(depth * kTileRows, kWidth) + kWidth) {
     if (!pack) return;
+    constexpr int kPanels = 4;  // packed together, so that memory is read in longer runs
     int panels = (rows + kTileRows - 1) / kTileRows;
     packed_ = thread_workspace(3, panels * stride_);
-    parallel_for(panels, worthwhile, [&](int64_t panel) {
-      int row = int(panel) * kTileRows;
-      pack_panel(packed_ + panel * stride_, {a.p + row * a.row, a.row, a.step},
-                 rows - row < kTileRows ? rows - row : kTileRows);
+    parallel_for((panels + kPanels - 1) / kPanels, worthwhile, [&](int64_t four) {
+      int panel = int(four) * kPanels, row = panel * kTileRows, count = rows - row;
+      if (count > kPanels * kTileRows) count = kPanels * kTileRows;
+      pack_panels(packed_ + panel * stride_, {a.p + row * a.row, a.row, a.step}, count);
     });
   }
 
-  // The product of rows [row, row + count), row a multiple of kTileRows, with a packed strip.
-  void multiply(float* c, size_t c_row, Strip strip, int row, int count, int columns, bool from_c) const {
-    if (!packed_)
-      return multiply_strip(c, c_row, {a_.p + row * a_.row, a_.row, a_.step}, strip, count, depth_, columns, from_c);
-    Panel panel{packed_ + row / kTileRows * stride_};
-    for (; count > 0; count -= kTileRows, panel.p += stride_, c += kTileRows * c_row)
-      tile_of_rows<kTileRows>(count < kTileRows ? count : kTileRows, c, c_row, panel, strip, depth_, columns, from_c);
+  // The product of a panel's rows, `row` the first of them, with a strip.
+  void multiply(float* c, size_t c_row, Strip strip, int row, int rows, int columns, bool from_c) const {
+    if (packed_)
+      tile_of_rows<kTileRows>(rows, c, c_row, Panel{packed_ + row / kTileRows * stride_}, strip, depth_, columns,
+                              from_c);
+    else
+      tile_of_rows<kTileRows>(rows, c, c_row, Left{a_.p + row * a_.row, a_.row, a_.step}, strip, depth_, columns,
+                              from_c);
   }
 
  private:
-  void pack_panel(float* out, Left a, int rows) const {
-    if (a.step == 1) return pack_transposed(out, a.p, a.row, depth_, rows, kTileRows);
-    if (rows == kTileRows)
-      for (int k = 0; k < depth_; ++k) std::memcpy(out + k * kTileRows, a.p + k * a.step, kTileRows * sizeof(float));
-    else
-      pack_rows(out, a.p, a.step, depth_, rows, kTileRows);
+  void pack_panels(float* out, Left a, int rows) const {
+    int whole = a.step == 1 ? 0 : rows / kTileRows;
+    for (int k = 0; k < (whole > 0 ? depth_ : 0); ++k)
+      for (int i = 0; i < whole; ++i)
+        std::memcpy(out + i * stride_ + k * kTileRows, a.p + k * a.step + i * kTileRows, kTileRows * sizeof(float));
+    for (int row = whole * kTileRows; row < rows; row += kTileRows) {
+      int count = rows - row < kTileRows ? rows - row : kTileRows;
+      float* to = out + row / kTileRows * stride_;
+      if (a.step == 1)
+        pack_transposed(to, a.p + row * a.row, a.row, depth_, count, kTileRows);
+      else
+        pack_rows(to, a.p + row, a.step, depth_, count, kTileRows);
+    }
   }
 
   Left a_;
@@ -57,67 +67,135 @@ static int block_size(int n, int most) {
   return (n + blocks - 1) / blocks;
 }
 
+// A group of neighbouring strips of the right factor: inner indices [k, k + depth), the first strip at `column`.
+struct Group {
+  int column, columns, k, depth;
+  int strips() const { return (columns + kTileColumns - 1) / kTileColumns; }
+  size_t strip_floats() const { return size_t(depth) * kTileColumns; }
+};
+
 // The right factor, inner × columns, as it lies in memory: element (k, j) is p[k · row + j], or p[j · row + k].
 struct Right {
   const float* p;
   size_t row;
   bool transposed;
-  // Its strip at `column`, inner indices [k, k + depth), packed into scratch memory of one thread.
-  Strip strip(int column, int columns, int k, int depth) const {
-    float* out = thread_workspace(0, size_t(depth) * kTileColumns);
+  // The group's strips, one behind the other in `out`.
+  Strip strips(Group g, float* out) const {
     if (transposed)
-      pack_transposed(out, p + column * row + k, row, depth, columns, kTileColumns);
+      pack_columns(g, out);
     else
-      pack_rows(out, p + k * row + column, row, depth, columns, kTileColumns);
+      pack_whole_rows(g, out);
     return {out, kTileColumns};
+  }
+
+ private:
+  void pack_columns(Group g, float* out) const {
+    for (int i = 0; i < g.strips(); ++i, out += g.strip_floats()) {
+      int column = i * kTileColumns, rest = g.columns - column;
+      pack_transposed(out, p + (g.column + column) * row + g.k, row, g.depth, rest < kTileColumns ? rest : kTileColumns,
+                      kTileColumns);
+    }
+  }
+  // Row by row, so that memory is read in long runs.
+  void pack_whole_rows(Group g, float* out) const {
+    constexpr int kAhead = 8;  // rows
+    int whole = g.columns / kTileColumns, rest = g.columns % kTileColumns;
+    const float* from = p + g.k * row + g.column;
+    for (int k = 0; k < g.depth; ++k, from += row, out += kTileColumns) {
+      for (int i = 0; i < whole; ++i)
+        for (int v = 0; v < 2; ++v) {
+          Vector piece;
+          const float* at = from + i * kTileColumns + v * kWidth;
+          __builtin_prefetch(at + kAhead * row);
+          std::memcpy(&piece, at, sizeof piece);
+          std::memcpy(out + i * g.strip_floats() + v * kWidth, &piece, sizeof piece);
+        }
+      if (rest > 0) pack_rows(out + whole * g.strip_floats(), from + whole * kTileColumns, row, 1, rest, kTileColumns);
+    }
   }
 };
 
-// The right factor as pack_weight leaves it: strip after strip of depth × kTileColumns.
+// The right factor as pack_weight leaves it: strip after strip of whole_depth × kTileColumns.
 struct PackedRight {
   const float* p;
   int whole_depth;
-  Strip strip(int column, int, int k, int) const {
-    return {p + size_t(column) * whole_depth + size_t(k) * kTileColumns, kTileColumns};
+  Strip strips(Group g, float*) const {
+    return {p + size_t(g.column) * whole_depth + size_t(g.k) * kTileColumns, kTileColumns};
   }
 };
 struct Bf16Right {
   const uint16_t* p;
   int whole_depth;
-  Bf16Strip bf16_strip(int column) const { return {p + size_t(column) * whole_depth, kTileColumns}; }
   // In float, so that many rows share the conversion.
-  Strip strip(int column, int, int k, int depth) const {
-    float* out = thread_workspace(0, size_t(depth) * kTileColumns);
-    Bf16Strip from{bf16_strip(column).p + size_t(k) * kTileColumns, kTileColumns};
-    for (int i = 0; i < depth; ++i)
-      for (int v = 0; v < 2; ++v) {
-        Vector value = from(i, v);
-        std::memcpy(out + size_t(i) * kTileColumns + v * kWidth, &value, sizeof value);
-      }
+  Strip strips(Group g, float* out) const {
+    float* to = out;
+    for (int i = 0; i < g.strips(); ++i) {
+      Bf16Strip from{p + (size_t(g.column) + size_t(i) * kTileColumns) * whole_depth + size_t(g.k) * kTileColumns,
+                     kTileColumns};
+      for (int k = 0; k < g.depth; ++k, to += kTileColumns)
+        for (int v = 0; v < 2; ++v) {
+          Vector value = from(k, v);
+          std::memcpy(to + v * kWidth, &value, sizeof value);
+        }
+    }
     return {out, kTileColumns};
   }
 };
+// Floats from one strip of a group to the next.
+template <class R>
+static size_t strip_distance(const R&, Group g) {
+  return g.strip_floats();
+}
+static size_t strip_distance(const PackedRight& right, Group) { return size_t(right.whole_depth) * kTileColumns; }
+
+// One thread's part of a block's product: these rows (from a multiple of kTileRows on) and strips.
+struct Part {
+  int row, end_row, strip, end_strip;
+};
+
+static Part part_of(int thread, int threads, int rows, int strips) {
+  if (strips % threads == 0 || strips >= 8 * threads)
+    return {0, rows, int(int64_t(strips) * thread / threads), int(int64_t(strips) * (thread + 1) / threads)};
+  int64_t panels = (rows + kTileRows - 1) / kTileRows;
+  int end = int(panels * (thread + 1) / threads) * kTileRows;
+  return {int(panels * thread / threads) * kTileRows, end < rows ? end : rows, 0, strips};
+}
+
+// c's first row is the left block's, its first column the right factor's.
+template <class R>
+static void multiply_part(float* c, size_t c_row, const LeftBlock& left, const R& right, Part part, int k, int depth,
+                          int columns, bool from_c) {
+  constexpr int kStrips = 8;  // in a group
+  if (part.strip == part.end_strip) return;
+  int most = block_size(part.end_strip - part.strip, kStrips) * kTileColumns;
+  int end = part.end_strip * kTileColumns < columns ? part.end_strip * kTileColumns : columns;
+  float* packed = thread_workspace(0, size_t(most) * depth);
+  for (int first = part.strip * kTileColumns; first < end; first += most) {
+    Group group{first, end - first < most ? end - first : most, k, depth};
+    Strip strips = right.strips(group, packed);
+    for (int row = part.row; row < part.end_row; row += kTileRows) {
+      int rows = part.end_row - row < kTileRows ? part.end_row - row : kTileRows;
+      Strip strip = strips;
+      for (int j = 0; j < group.columns; j += kTileColumns, strip.p += strip_distance(right, group))
+        left.multiply(c + row * c_row + first + j, c_row, strip, row, rows,
+                      group.columns - j < kTileColumns ? group.columns - j : kTileColumns, from_c);
+    }
+  }
+}
 
 template <class R>
 static void multiply_blocks(float* c, size_t c_row, Left a, R b, int rows, int depth, int columns, bool accumulate) {
-  constexpr int kDepth = 768, kRows = 32 * kTileRows, kFewStrips = 3;
+  constexpr int kDepth = 384, kRows = 128 * kTileRows, kFewStrips = 3;
   int strips = (columns + kTileColumns - 1) / kTileColumns;
   bool worthwhile = worth_threads(int64_t(rows) * depth * columns / 8), pack = strips > kFewStrips;
-  int threads = worthwhile ? thread_count() : 1;
   int depth_block = block_size(depth, kDepth), row_block = pack ? round_up(block_size(rows, kRows), kTileRows) : rows;
-  for (int first_row = 0; first_row < rows; first_row += row_block)
+  for (int row = 0; row < rows; row += row_block)
     for (int k = 0; k < depth; k += depth_block) {
-      int block_rows = rows - first_row < row_block ? rows - first_row : row_block;
+      int block_rows = rows - row < row_block ? rows - row : row_block;
       int inner = depth - k < depth_block ? depth - k : depth_block;
-      LeftBlock left({a.p + first_row * a.row + k * a.step, a.row, a.step}, block_rows, inner, pack, worthwhile);
-      int chunks = strips % threads == 0 || strips >= 8 * threads ? 1 : threads;
-      int chunk_rows = round_up((block_rows + chunks - 1) / chunks, kTileRows);
-      parallel_for(int64_t(chunks) * strips, worthwhile, [&](int64_t task) {
-        int row = int(task / strips) * chunk_rows, column = int(task % strips) * kTileColumns;
-        int count = block_rows - row < chunk_rows ? block_rows - row : chunk_rows;
-        int wide = columns - column < kTileColumns ? columns - column : kTileColumns;
-        if (count <= 0) return;
-        left.multiply(c + (first_row + row) * c_row + column, c_row, b.strip(column, wide, k, inner), row, count, wide,
+      LeftBlock left({a.p + row * a.row + k * a.step, a.row, a.step}, block_rows, inner, pack, worthwhile);
+      parallel(worthwhile, [&](int thread, int threads) {
+        multiply_part(c + row * c_row, c_row, left, b, part_of(thread, threads, block_rows, strips), k, inner, columns,
                       accumulate || k > 0);
       });
     }
@@ -165,15 +243,24 @@ static void multiply_few_rows(float* y, const float* x, R strip_at, int rows, in
 
 void matmul_packed(float* y, const float* x, const void* packed, int rows, int in, int out, bool is_bf16) {
   Left left{x, size_t(in), 1};
-  PackedRight floats{static_cast<const float*>(packed), in};
-  Bf16Right halves{static_cast<const uint16_t*>(packed), in};
-  if (rows > kTileRows && is_bf16) return multiply_blocks(y, out, left, halves, rows, in, out, false);
-  if (rows > kTileRows) return multiply_blocks(y, out, left, floats, rows, in, out, false);
+  auto floats = static_cast<const float*>(packed);
+  auto halves = static_cast<const uint16_t*>(packed);
+  if (rows > kTileRows && is_bf16) return multiply_blocks(y, out, left, Bf16Right{halves, in}, rows, in, out, false);
+  if (rows > kTileRows) return multiply_blocks(y, out, left, PackedRight{floats, in}, rows, in, out, false);
   if (is_bf16)
-    return multiply_few_rows(
-        y, x, [&](int c) { return halves.bf16_strip(c); }, rows, in, out);
-  multiply_few_rows(
-      y, x, [&](int c) { return floats.strip(c, 0, 0, in); }, rows, in, out);
+    multiply_few_rows(
+        y, x,
+        [&](int c) {
+          return Bf16Strip{halves + size_t(c) * in, kTileColumns};
+        },
+        rows, in, out);
+  else
+    multiply_few_rows(
+        y, x,
+        [&](int c) {
+          return Strip{floats + size_t(c) * in, kTileColumns};
+        },
+        rows, in, out);
 }
 
 }  // namespace ISA

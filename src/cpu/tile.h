@@ -63,6 +63,8 @@ inline void tile(float* c, size_t c_row, L a, R b, int depth, int columns, bool 
       for (int r = 0; r < kRows; ++r)
         for (int j = 0; j < kWide; ++j) edge[r * kWide + j] = j < columns ? c[r * c_row + j] : 0.0f;
   }
+  for (int r = 0; r < kRows; ++r)  // the next tile of these rows
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(c + r * c_row + kWide + v * kWidth, 1);
   Vector acc[kRows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r)
@@ -141,7 +143,8 @@ inline void transpose(Vector* v) {
 // out[k · wide + j] = in[j · row + k] for kWidth values of k and j < columns ≤ kWidth, and 0 for the other j < kWidth;
 // k in increasing order, so that where wide < kWidth, what is written past one k's `wide` floats is overwritten by the
 // next.
-inline void pack_transposed_block(float* out, const float* in, size_t row, int columns, int wide) {
+template <class Count>
+inline void pack_transposed_block(float* out, const float* in, size_t row, Count columns, int wide) {
   Vector v[kWidth];
 #pragma GCC unroll 16
   for (int j = 0; j < kWidth; ++j) {
@@ -154,14 +157,22 @@ inline void pack_transposed_block(float* out, const float* in, size_t row, int c
 }
 
 // out[k · wide + j] = in[j · row + k]: `columns` rows of a matrix side by side, zeros up to `wide`. Writes up to kWidth
-// floats behind the end where wide is not a multiple of kWidth.
+// floats behind the end where wide is not a multiple of kWidth. One vector's rows at a time: more streams than that
+// compete for the same cache lines.
 inline void pack_transposed(float* out, const float* in, size_t row, int depth, int columns, int wide) {
-  int k = 0;
-  for (; k + kWidth <= depth; k += kWidth)
-    for (int j = 0; j < wide; j += kWidth)
-      pack_transposed_block(out + size_t(k) * wide + j, in + j * row + k, row,
-                            columns - j < kWidth ? columns - j : kWidth, wide);
-  for (; k < depth; ++k)
+  int whole = depth / kWidth * kWidth;
+  for (int j = 0; j < wide; j += kWidth) {
+    int count = columns - j < kWidth ? columns - j : kWidth;
+    for (int k = 0; k < whole; k += kWidth) {
+      float* to = out + size_t(k) * wide + j;
+      const float* from = in + j * row + k;
+      if (count == kWidth)
+        pack_transposed_block(to, from, row, std::integral_constant<int, kWidth>(), wide);
+      else
+        pack_transposed_block(to, from, row, count, wide);
+    }
+  }
+  for (int k = whole; k < depth; ++k)
     for (int j = 0; j < wide; ++j) out[size_t(k) * wide + j] = j < columns ? in[j * row + k] : 0;
 }
 
