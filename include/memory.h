@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+// Uninitialised floats, aligned to 64 bytes, to be freed by std::free. Large ones ask for huge pages: reading them is up
+// to half faster. Fails where there is no memory.
+float* take_floats(size_t floats);
+
 // Floats, aligned to 64 bytes, zeroed.
 class Block {
  public:

@@ -39,7 +39,8 @@ constexpr float random_symmetric(uint64_t key, uint64_t counter) {
 // A sequence drawn from one key.
 class Random {
  public:
-  explicit Random(uint64_t key) : key_(key) {}
+  // From its n-th number on (a normal takes two).
+  explicit Random(uint64_t key, uint64_t n = 0) : key_(key), counter_(n) {}
   uint64_t bits() { return random_bits(key_, counter_++); }
   double uniform() { return double(bits() >> 11) * 0x1p-53; }
   // A whole number in [0, n), n > 0 and below 2³².
@@ -47,5 +48,5 @@ class Random {
   double normal();  // mean 0, variance 1 (Box–Muller)
 
  private:
-  uint64_t key_, counter_ = 0;
+  uint64_t key_, counter_;
 };

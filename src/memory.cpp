@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -12,10 +14,20 @@
 
 void Block::Free::operator()(float* p) const { std::free(p); }
 
-Block::Block(size_t floats) : size_(floats) {
-  size_t bytes = (std::max<size_t>(floats, 1) * sizeof(float) + 63) / 64 * 64;
-  memory_.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
-  if (!memory_) fail("out of memory: could not take %s", show_bytes(double(bytes)).c_str());
+float* take_floats(size_t floats) {
+  constexpr size_t kHugePage = 2 << 20;
+  size_t bytes = std::max<size_t>(floats, 1) * sizeof(float);
+  size_t unit = bytes >= 2 * kHugePage ? kHugePage : 64;
+  bytes = (bytes + unit - 1) / unit * unit;
+  void* memory = std::aligned_alloc(unit, bytes);
+  if (!memory) fail("out of memory: could not take %s", show_bytes(double(bytes)).c_str());
+#ifdef MADV_HUGEPAGE
+  if (unit == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);  // advice: where it is not taken, pages are small
+#endif
+  return static_cast<float*>(memory);
+}
+
+Block::Block(size_t floats) : memory_(take_floats(floats)), size_(floats) {
   zero();
 }
 

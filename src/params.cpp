@@ -1,8 +1,10 @@
 #include "params.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "cpu/parallel.h"
 #include "error.h"
 #include "random.h"
 
@@ -123,19 +125,35 @@ static uint64_t hash_of(const std::string& name) {
   return hash;
 }
 
+namespace {
+
+struct NormalValues {
+  float* values;
+  size_t count;
+  uint64_t key;
+  double deviation;
+};
+
+// One thread's share: a value depends on the key and its number alone.
+void draw_normal_values(void* context, int thread, int threads) {
+  const NormalValues& n = *static_cast<NormalValues*>(context);
+  size_t begin = n.count * thread / threads, end = n.count * (thread + 1) / threads;
+  Random random(n.key, 2 * begin);
+  for (size_t i = begin; i < end; ++i) n.values[i] = float(n.deviation * random.normal());
+}
+
+}  // namespace
+
 void init_params(const ParamLayout& layout, float* block, uint64_t seed) {
   for (const Param& p : layout.params) {
     float* values = block + p.offset;
-    Random random(random_key(seed, Purpose::weights, hash_of(p.name)));
-    double deviation = p.kind == ParamKind::embedding ? 0.02 : 1 / std::sqrt(double(p.columns));
-    for (size_t i = 0; i < p.size(); ++i) {
-      if (p.kind == ParamKind::gain)
-        values[i] = 1;
-      else if (p.kind == ParamKind::bias)
-        values[i] = 0;
-      else
-        values[i] = float(deviation * random.normal());
+    if (p.kind == ParamKind::gain || p.kind == ParamKind::bias) {
+      std::fill(values, values + p.size(), p.kind == ParamKind::gain ? 1.0f : 0.0f);
+      continue;
     }
+    double deviation = p.kind == ParamKind::embedding ? 0.02 : 1 / std::sqrt(double(p.columns));
+    NormalValues normal{values, p.size(), random_key(seed, Purpose::weights, hash_of(p.name)), deviation};
+    run_on_threads(draw_normal_values, &normal);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "cpu/workspace.h"
 #include "error.h"
 #include "kernels.h"
+#include "memory.h"
 
 namespace {
 
@@ -120,10 +121,10 @@ float* thread_workspace(int slot, size_t floats) {
   thread_local Slot slots[4];
   Slot& s = slots[slot];
   if (s.floats < floats) {
-    s.floats = (floats + 15) / 16 * 16;
+    s.floats = 0;
     s.memory.reset();
-    s.memory.reset(static_cast<float*>(std::aligned_alloc(64, s.floats * sizeof(float))));
-    check(s.memory != nullptr, "out of memory: no %zu floats of scratch", s.floats);
+    s.memory.reset(take_floats(floats));
+    s.floats = floats;
   }
   return s.memory.get();
 }

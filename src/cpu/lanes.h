@@ -64,6 +64,21 @@ inline Vector fma(Vector a, Vector b, Vector c) {
 }
 #endif
 
+// kWidth numbers in bfloat16, the upper half of a float: their values are exact in float.
+inline Vector load_bf16(const uint16_t* p) {
+#if defined(__AVX512F__)  // g++ 12 does not find these instructions by itself
+  return (Vector)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16);
+#elif defined(__AVX2__)
+  return (Vector)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16);
+#else
+  typedef uint16_t Halves __attribute__((vector_size(kWidth * sizeof(uint16_t))));
+  typedef uint32_t Words __attribute__((vector_size(kWidth * sizeof(uint32_t))));
+  Halves halves;
+  std::memcpy(&halves, p, sizeof halves);
+  return (Vector)(__builtin_convertvector(halves, Words) << 16);
+#endif
+}
+
 // One fma of single floats, by the same means.
 inline float fma(float a, float b, float c) {
 #if defined(__AVX2__) || defined(__ARM_NEON)

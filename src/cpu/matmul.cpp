@@ -165,7 +165,7 @@ static Part part_of(int thread, int threads, int rows, int strips) {
 template <class R>
 static void multiply_part(float* c, size_t c_row, const LeftBlock& left, const R& right, Part part, int k, int depth,
                           int columns, bool from_c) {
-  constexpr int kStrips = 8;  // in a group
+  constexpr int kStrips = 4;  // in a group
   if (part.strip == part.end_strip) return;
   int most = block_size(part.end_strip - part.strip, kStrips) * kTileColumns;
   int end = part.end_strip * kTileColumns < columns ? part.end_strip * kTileColumns : columns;
@@ -185,7 +185,7 @@ static void multiply_part(float* c, size_t c_row, const LeftBlock& left, const R
 
 template <class R>
 static void multiply_blocks(float* c, size_t c_row, Left a, R b, int rows, int depth, int columns, bool accumulate) {
-  constexpr int kDepth = 384, kRows = 128 * kTileRows, kFewStrips = 3;
+  constexpr int kDepth = 768, kRows = 128 * kTileRows, kFewStrips = 3;
   int strips = (columns + kTileColumns - 1) / kTileColumns;
   bool worthwhile = worth_threads(int64_t(rows) * depth * columns / 8), pack = strips > kFewStrips;
   int depth_block = block_size(depth, kDepth), row_block = pack ? round_up(block_size(rows, kRows), kTileRows) : rows;
@@ -231,13 +231,23 @@ void pack_weight(void* packed, const float* w, int in, int out, bool to_bf16) {
   });
 }
 
+// A few rows, their elements of one k side by side.
+struct FewRows {
+  const float* p;
+  size_t rows;
+  float operator()(int r, int k) const { return p[k * rows + r]; }
+};
+
 // A few rows read the weights once, as they come: bound by memory.
 template <class R>
 static void multiply_few_rows(float* y, const float* x, R strip_at, int rows, int in, int out) {
+  float* turned = thread_workspace(3, size_t(rows) * in + kWidth);
+  if (rows > 1) pack_transposed(turned, x, in, in, rows, rows);
+  FewRows left{rows > 1 ? turned : x, size_t(rows)};
   parallel_for(
       (out + kTileColumns - 1) / kTileColumns, worth_threads(int64_t(rows) * in * out / 8), [&](int64_t strip) {
         int column = int(strip) * kTileColumns, columns = out - column < kTileColumns ? out - column : kTileColumns;
-        tile_of_rows<kTileRows>(rows, y + column, out, Left{x, size_t(in), 1}, strip_at(column), in, columns, false);
+        tile_of_rows<kTileRows>(rows, y + column, out, left, strip_at(column), in, columns, false);
       });
 }
 

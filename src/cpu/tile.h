@@ -36,17 +36,11 @@ struct Strip {
   }
 };
 
-// The same in bfloat16, the upper half of a float: its value is exact in float.
+// The same in bfloat16.
 struct Bf16Strip {
   const uint16_t* p;
   size_t step;
-  Vector operator()(int k, int v) const {
-    typedef uint16_t Halves __attribute__((vector_size(kWidth * sizeof(uint16_t))));
-    typedef uint32_t Words __attribute__((vector_size(kWidth * sizeof(uint32_t))));
-    Halves right;
-    std::memcpy(&right, p + k * step + v * kWidth, sizeof(Halves));
-    return (Vector)(__builtin_convertvector(right, Words) << 16);
-  }
+  Vector operator()(int k, int v) const { return load_bf16(p + k * step + v * kWidth); }
 };
 
 // c[r][j] (rows × columns, columns ≤ kTileColumns) = or continues the chain over k < depth of a(r, k) · b(k)[j]. b must
