@@ -66,8 +66,9 @@ inline Vector fma(Vector a, Vector b, Vector c) {
 
 // kWidth numbers in bfloat16, the upper half of a float: their values are exact in float.
 inline Vector load_bf16(const uint16_t* p) {
-#if defined(__AVX512F__)  // g++ 12 does not find these instructions by itself
-  return (Vector)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16);
+#if defined(__AVX512F__)  // with a full mask, as in sqrt below
+  __m512i words = _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256((const __m256i*)p));
+  return (Vector)_mm512_maskz_slli_epi32(0xffff, words, 16);
 #elif defined(__AVX2__)
   return (Vector)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16);
 #else
@@ -129,7 +130,7 @@ inline Lanes max(Lanes a, Lanes b) {
 }
 inline Vector sqrt(Vector x) {
 #if defined(__AVX512F__)
-  return (Vector)_mm512_maskz_sqrt_ps(0xffff, (__m512)x);  // _mm512_sqrt_ps draws a false warning from g++ 12
+  return (Vector)_mm512_maskz_sqrt_ps(0xffff, (__m512)x);  // the form without a mask draws a false warning from g++ 12
 #elif defined(__AVX2__)
   return (Vector)_mm256_sqrt_ps((__m256)x);
 #else
