@@ -70,7 +70,7 @@ $(BUILD)/tests: $(TEST_OBJECTS) $(LIBRARY)
 gtest:
 	@sh test/find_gtest.sh $(CXX)
 
-test: $(PROGRAMS:%=$(PLACE)%) $(BUILD)/tests
+test: $(PROGRAMS:%=$(PLACE)%) $(PLACE)bench $(BUILD)/tests
 	@sh test/run.sh $(BUILD)/tests $(if $(PLACE),$(BUILD),.)
 
 test-long: export FULLBAND_TEST_LONG = 1

@@ -27,6 +27,14 @@ struct Options {
   bool json = false;
 };
 
+// All that can be wrong has been looked for: now the header, and then the work.
+void begin(const Kernels& run, const Options& o, const Plan& plan) {
+  require_memory(plan);
+  if (o.json) return;
+  std::printf("%s, %d thread%s\n", run.name, o.threads, o.threads == 1 ? "" : "s");
+  std::fflush(stdout);
+}
+
 // --- Measuring
 
 // The shortest time of `work`, and of what it is compared with, over some seconds of taking turns.
@@ -65,6 +73,8 @@ Rate beside_fma(const Kernels& run, double seconds, double operations, const std
 
 constexpr int64_t kStream = 1 << 26;  // floats: far more than any cache
 
+void plan_floats(Plan& plan, const char* kind, double floats) { plan.add(kind, floats * sizeof(float)); }
+
 // One object a line, or all rows as a table at the end.
 class Results {
  public:
@@ -87,6 +97,9 @@ std::string giga(double x) { return text(x < 10e9 ? "%.1f" : "%.0f", x / 1e9); }
 // --- The machine
 
 void bench_peak(const Kernels& run, const Options& o) {
+  Plan plan;
+  plan_floats(plan, "memory to be read", kStream);
+  begin(run, o, plan);
   Block memory(kStream);
   Times t = take_turns(
       o.seconds, [&] { run.stream_read(memory.data(), kStream); }, [&] { run.peak_fma(); });
@@ -134,6 +147,11 @@ std::vector<Shape> shapes_of(const std::string& name) {
 
 void bench_matmul(const Kernels& run, const Options& o) {
   std::vector<Shape> shapes = shapes_of(o.shape);
+  double most = 0;
+  for (auto [rows, in, out] : shapes) most = std::max(most, double(rows) * in + double(in) * out + double(rows) * out);
+  Plan plan;
+  plan_floats(plan, "the factors and the product", most);
+  begin(run, o, plan);
   Results results(o.json, {"product", "rows", "in", "out", "GFLOP/s", "of the fma peak"});
   for (auto [rows, in, out] : shapes) {
     Block x(size_t(rows) * in), w(size_t(in) * out), y(size_t(rows) * out);
@@ -160,8 +178,12 @@ void bench_matmul(const Kernels& run, const Options& o) {
 
 void bench_attention(const Kernels& run, const Options& o) {
   constexpr int kHeads = 12, kHeadDim = 64;
+  std::vector<int> lengths = o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{64, 256, 1024, 4096};
+  Plan plan;
+  plan_floats(plan, "queries, keys, values and their gradients", 8.0 * lengths.back() * kHeads * kHeadDim);
+  begin(run, o, plan);
   Results results(o.json, {"attention", "T", "heads", "d", "GFLOP/s", "of the fma peak"});
-  for (int T : o.seq > 0 ? std::vector<int>{o.seq} : std::vector<int>{64, 256, 1024, 4096}) {
+  for (int T : lengths) {
     size_t n = size_t(T) * kHeads * kHeadDim;
     Block q(n), k(n), v(n), y(n), dy(n), dq(n), dk(n), dv(n), most(size_t(T) * kHeads), scale(most.size());
     uint64_t seed = 1;
@@ -213,15 +235,24 @@ ModelConfig model_of(const Options& o, int context) {
   return config;
 }
 
+// The rows of a batch, as many as ./train takes at once.
+int rows_of(int batch, int seq) {
+  int64_t rows = int64_t(batch) * seq;
+  if (rows > 1 << 26)
+    fail("--batch × --seq is %lld rows, more than this engine takes at once; use fewer", (long long)rows);
+  return int(rows);
+}
+
 PrefixMixin mixin_of(const Options& o) {
   return o.mixin == "uniform" ? PrefixMixin::uniform : o.mixin == "half" ? PrefixMixin::half : PrefixMixin::off;
 }
 
 void bench_step(const Kernels& run, const Options& o) {
-  int batch = o.batch > 0 ? o.batch : 4, seq = o.seq > 0 ? o.seq : 64, passes = PassSchedule(o.passes).most_passes();
+  int batch = o.batch > 0 ? o.batch : 4, seq = o.seq > 0 ? o.seq : 64, passes = PassSchedule(o.passes).most_passes(),
+      tokens = rows_of(batch, seq);
   ModelConfig config = model_of(o, seq);
   if (passes == 1) config.fusion = Fusion::none;
-  PassLimits limits{batch * seq, passes, recompute_named(o.recompute)};
+  PassLimits limits{tokens, passes, recompute_named(o.recompute)};
   OptimizerOptions optim;
   optim.resolve(config.width);
   ParamLayout layout = param_layout(config);
@@ -229,7 +260,7 @@ void bench_step(const Kernels& run, const Options& o) {
   plan.add("parameters and gradients", 2.0 * double(layout.floats) * sizeof(float));
   Optimizer::plan_memory(plan, layout, optim);
   PassRunner::plan_memory(plan, config, limits);
-  require_memory(plan);
+  begin(run, o, plan);
 
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
@@ -282,11 +313,11 @@ void bench_step(const Kernels& run, const Options& o) {
                             {"seq", seq},
                             {"passes", passes},
                             {"recompute", o.recompute},
-                            {"rows_per_token", rows / (batch * seq)},
+                            {"rows_per_token", rows / tokens},
                             {"ms", 1000 * r.seconds},
                             {"gradient_ms", 1000 * gradient_seconds},
                             {"optimizer_ms", 1000 * update_seconds},
-                            {"tokens_per_s", batch * seq / r.seconds},
+                            {"tokens_per_s", tokens / r.seconds},
                             {"gflops", gflops},
                             {"peak_gflops", r.peak / 1e9},
                             {"optimizer_gb_per_s", update_rate / 1e9},
@@ -295,24 +326,34 @@ void bench_step(const Kernels& run, const Options& o) {
                             {"peak_rss_mib", peak_rss / (1 << 20)}}),
               {"model, batch × tokens, passes", text("%s, %d × %d, %d", o.model.c_str(), batch, seq, passes)});
   if (o.json) return;
-  results.add({},
-              {"whole step", text("%.1f ms, %s tok/s", 1000 * r.seconds, show_count(batch * seq / r.seconds).c_str())});
+  results.add({}, {"whole step", text("%.1f ms, %s tok/s", 1000 * r.seconds, show_count(tokens / r.seconds).c_str())});
   results.add({}, {"forward and backward", text("%.1f ms, %.0f GFLOP/s, %.0f %% of the fma peak",
                                                 1000 * gradient_seconds, gflops, 1e11 * gflops / r.peak)});
   results.add({}, {"optimizer", text("%.1f ms, %.1f GB/s, %.0f %% of the bandwidth", 1000 * update_seconds,
                                      update_rate / 1e9, 100 * update_rate / update_peak)});
-  results.add({}, {"rows a token", text("%.2f", rows / (batch * seq))});
+  results.add({}, {"rows a token", text("%.2f", rows / tokens)});
   results.add({}, {"memory, planned and peak", show_bytes(plan.total()) + ", " + show_bytes(peak_rss)});
 }
 
 // --- Decoding
 
+Plan plan_of_decoding(const ModelConfig& config, const DecoderLimits& limits) {
+  Plan plan;
+  plan_floats(plan, "parameters", double(param_layout(config).floats));
+  Decoder::plan_memory(plan, config, limits);
+  plan_floats(plan, "memory to be read", kStream);
+  return plan;
+}
+
 void bench_decode(const Kernels& run, const Options& o) {
   int batch = o.batch > 0 ? o.batch : 1, context = o.seq > 0 ? o.seq : 128;
+  if (context < 2) fail("--seq %d: to decode, a context holds at least 2 tokens, the prompt's and a new one", context);
+  rows_of(batch, context);
   ModelConfig config = model_of(o, context);
   DecodeMode mode = decode_mode_named(o.mode);
   DecoderLimits limits;
   limits.sequences = batch, limits.packed = weight_format_named(o.weights);
+  begin(run, o, plan_of_decoding(config, limits));
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
   Decoder decoder(run, model.config, model.params, limits);
@@ -348,9 +389,11 @@ void bench_decode(const Kernels& run, const Options& o) {
 void bench_prefill(const Kernels& run, const Options& o) {
   int tokens = o.seq > 0 ? o.seq : 1024;
   ModelConfig config = model_of(o, tokens);
+  DecoderLimits limits{1, 256, 0, WeightFormat::f32};
+  begin(run, o, plan_of_decoding(config, limits));
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
-  Decoder decoder(run, model.config, model.params, {1, 256, 0, WeightFormat::f32});
+  Decoder decoder(run, model.config, model.params, limits);
   Batch data = random_batch(1, tokens, config.vocab);
   double D = config.width;
   double operations =
@@ -391,7 +434,10 @@ int main(int argc, char** argv) {
     flags.add("model", &o.model, "step, decode, prefill: sizes by name: " + preset_names());
     flags.add("vocab", &o.vocab, "their vocabulary", 2, 1 << 20);
     flags.add("batch", &o.batch, "step: rows (0: 4); decode: sequences (0: 1)", 0, 65536);
-    flags.add("seq", &o.seq, "tokens: of a row (0: 64), a prompt (0: 1024), attention (0: several)", 0, 1 << 20);
+    flags.add("seq", &o.seq,
+              "tokens. attention: T (0: several); step: in a row (0: 64); decode: the context, at least 2 (0: 128); "
+              "prefill: in the prompt (0: 1024)",
+              0, 1 << 20);
     flags.add("passes", &o.passes, "step: number of passes");
     flags.choice("prefix-mixin", &o.mixin, {"half", "uniform", "off"},
                  "step: plain prefix of later passes, at its mean");
@@ -409,10 +455,9 @@ int main(int argc, char** argv) {
     if (chosen) --argc, ++argv;
     flags.parse(argc, argv);
     if (!chosen) fail("name a benchmark first: %s", names.c_str());
-    int threads = set_threads(o.threads);
-    const Kernels& run = cpu_kernels();
-    if (!o.json) std::printf("%s, %d thread%s\n", run.name, threads, threads == 1 ? "" : "s");
-    chosen->run(run, o);
+    preset(o.model);  // a name that is unknown is a mistake wherever it stands
+    o.threads = set_threads(o.threads);
+    chosen->run(cpu_kernels(), o);
     return 0;
   });
 }

@@ -7,7 +7,8 @@
 
 static DecoderLimits resolved(DecoderLimits limits, const ModelConfig& c) {
   if (limits.context == 0) limits.context = c.context;
-  limits.rows = std::max(1, std::min({limits.rows, limits.sequences * limits.context, GateCache::kRows}));
+  int64_t all = int64_t(limits.sequences) * limits.context;
+  limits.rows = int(std::max<int64_t>(1, std::min<int64_t>({limits.rows, all, GateCache::kRows})));
   return limits;
 }
 
