@@ -152,15 +152,31 @@ inline void store(float* p, Lanes v) { std::memcpy(p, &v, sizeof v); }
 // The first n ≤ 16 floats at p, and `rest` behind them; and back.
 inline Lanes load(const float* p, int n, float rest = 0) {
   if (n == kLanes) return load(p);
-  float v[kLanes];
-  for (int i = 0; i < kLanes; ++i) v[i] = i < n ? p[i] : rest;
-  return load(v);
+#if defined(__AVX512F__)
+  return {(Vector)_mm512_mask_loadu_ps(_mm512_set1_ps(rest), (__mmask16)((1u << n) - 1), p)};
+#else
+  Lanes v = splat(rest);
+  for (int i = 0; i < kParts && i * kWidth < n; ++i) {
+    if (n - i * kWidth >= kWidth)
+      std::memcpy(&v.part[i], p + i * kWidth, sizeof(Vector));
+    else
+      for (int l = 0; l < n - i * kWidth; ++l) v.part[i][l] = p[i * kWidth + l];
+  }
+  return v;
+#endif
 }
 inline void store(float* p, Lanes v, int n) {
   if (n == kLanes) return store(p, v);
-  float all[kLanes];
-  store(all, v);
-  for (int i = 0; i < n; ++i) p[i] = all[i];
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v.part[0]);
+#else
+  for (int i = 0; i < kParts && i * kWidth < n; ++i) {
+    if (n - i * kWidth >= kWidth)
+      std::memcpy(p + i * kWidth, &v.part[i], sizeof(Vector));
+    else
+      for (int l = 0; l < n - i * kWidth; ++l) p[i * kWidth + l] = v.part[i][l];
+  }
+#endif
 }
 
 // The lanes meet in one fixed tree: 16 → 8 → 4 → 2 → 1.
