@@ -1,6 +1,7 @@
 // A training run from its flags to its table: the plan, the steps, evaluations, samples, checkpoints, and how it is
 // stopped and resumed.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,11 +61,12 @@ class Trainer {
     int64_t tokens = 0;
     double token_passes = 0, rows = 0, flops = 0, seconds = 0;
   };
-  struct StepBatch {
-    std::vector<Batch> micro;
-    std::vector<PassPlan> plans;
+  struct Step {  // its sums over micro-batches
+    DataPosition start;
     int64_t targets = 0, tokens = 0;
     int passes = 1;
+    PassLosses losses;
+    double rows = 0, flops = 0;
   };
 
   // What a run starts from: src/start.cpp.
@@ -85,11 +87,14 @@ class Trainer {
   double expected_rows(double from) const;  // a token, on average over the steps from this fraction of the run on
 
   // Its steps: src/trainer.cpp.
-  StepBatch next_step();
-  PassLosses gradients(const StepBatch&, float z_loss);
+  bool read_step(DataPosition start, const std::function<void(const Batch&)>& show);
+  bool begin_step(Step&);
+  PassPlan plan_micro_batch(const Step&, const Batch&, int first_segment) const;
+  void add_gradients(Step&, const Batch&, const PassPlan&, float z_loss);
+  bool gradients(Step&, float z_loss);
   double objective(const PassLosses&) const;
-  void train_step();
-  void log_step(const StepBatch&, const PassLosses&, double norm, double seconds);
+  bool train_step();
+  void log_step(const Step&, double norm, double seconds);
   std::string time_left() const;
   void evaluate_held_out();
   void show_sample();

@@ -72,12 +72,17 @@ void Trainer::dump() {
   int T = o_.model.context;
   o_.pass.jitter = 0;
   accumulation_ = 1;
-  StepBatch step = next_step();
+  Step step;
+  begin_step(step);
   if (step.targets == 0) fail("--dump: the step's batch has no target; use a larger --batch");
   float z_loss = in_cooldown(o_.optim, step_, o_.steps) ? o_.optim.z_loss : 0;
-  PassLosses losses = gradients(step, z_loss);
+  loader_->seek(step.start);
+  Batch batch = loader_->next(o_.batch);
+  PassPlan plan = plan_micro_batch(step, batch, 0);
+  kernels_->zero(grads_.data(), int64_t(grads_.size()));
+  add_gradients(step, batch, plan, z_loss);
 
-  Padded p = pad(step.micro[0], step.plans[0], T);
+  Padded p = pad(batch, plan, T);
   int64_t B = int64_t(p.tokens.size()) / T;
   std::vector<TensorView> tensors = tensor_views(model_->layout, model_->block.data());
   for (TensorView& grad : tensor_views(model_->layout, grads_.data(), "grad.")) tensors.push_back(grad);
@@ -85,7 +90,7 @@ void Trainer::dump() {
   tensors.push_back({"targets", "I32", {B, T}, p.targets.data()});
   if (p.packed) tensors.push_back({"segment_ids", "I32", {B, T}, p.segment_ids.data()});
   std::vector<double> means;
-  for (int k = 0; k < step.passes; ++k) means.push_back(losses.mean(k));
+  for (int k = 0; k < step.passes; ++k) means.push_back(step.losses.mean(k));
   for (int k = 0; k < step.passes; ++k) tensors.push_back({"loss." + std::to_string(k + 1), "F64", {1}, &means[k]});
   for (int k = 2; k <= step.passes; ++k)
     tensors.push_back(

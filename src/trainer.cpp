@@ -73,32 +73,49 @@ void Trainer::save() {
 
 // --- Steps
 
-Trainer::StepBatch Trainer::next_step() {
-  StepBatch step;
+// Shows the micro-batches of the step that begins at `start` one by one: all at once would take memory that no plan
+// counts. False where a signal asks to stop in between; the loader is back at the step's start then.
+bool Trainer::read_step(DataPosition start, const std::function<void(const Batch&)>& show) {
+  loader_->seek(start);
   for (int64_t i = 0; i < accumulation_; ++i) {
-    step.micro.push_back(loader_->next(o_.batch));
-    step.targets += step.micro.back().target_count();
-    step.tokens += step.micro.back().rows();
+    if (i > 0 && stop_signal()) {
+      loader_->seek(start);
+      return false;
+    }
+    show(loader_->next(o_.batch));
   }
-  step.passes = schedule_->draw(uint64_t(o_.seed), step_, o_.steps);
-  int first_segment = 0;
-  for (const Batch& batch : step.micro) {
-    auto prefix = draw_prefixes(batch, step.passes, o_.pass, step_, first_segment);
-    step.plans.push_back(
-        plan_passes(batch, step.passes, std::move(prefix), o_.pass, step_, first_segment, step.targets));
-    first_segment += int(batch.segments.size());
-  }
-  return step;
+  return true;
 }
 
-PassLosses Trainer::gradients(const StepBatch& step, float z_loss) {
-  PassLosses losses;
+// Each target weighs one part in all of the step's, so they are counted before any is used.
+bool Trainer::begin_step(Step& step) {
+  step.start = loader_->position();
+  step.passes = schedule_->draw(uint64_t(o_.seed), step_, o_.steps);
+  return read_step(step.start, [&](const Batch& batch) {
+    step.targets += batch.target_count();
+    step.tokens += batch.rows();
+  });
+}
+
+PassPlan Trainer::plan_micro_batch(const Step& step, const Batch& batch, int first_segment) const {
+  auto prefix = draw_prefixes(batch, step.passes, o_.pass, step_, first_segment);
+  return plan_passes(batch, step.passes, std::move(prefix), o_.pass, step_, first_segment, step.targets);
+}
+
+void Trainer::add_gradients(Step& step, const Batch& batch, const PassPlan& plan, float z_loss) {
+  runner_->forward(model_->params, batch, plan);
+  runner_->backward(model_->params, grad_views_, batch, plan, z_loss, step.losses);
+  step.rows += plan.rows();
+  step.flops += step_flops(model_->config, batch, plan);
+}
+
+bool Trainer::gradients(Step& step, float z_loss) {
+  int first_segment = 0;
   kernels_->zero(grads_.data(), int64_t(grads_.size()));
-  for (size_t i = 0; i < step.micro.size(); ++i) {
-    runner_->forward(model_->params, step.micro[i], step.plans[i]);
-    runner_->backward(model_->params, grad_views_, step.micro[i], step.plans[i], z_loss, losses);
-  }
-  return losses;
+  return read_step(step.start, [&](const Batch& batch) {
+    add_gradients(step, batch, plan_micro_batch(step, batch, first_segment), z_loss);
+    first_segment += int(batch.segments.size());
+  });
 }
 
 double Trainer::objective(const PassLosses& losses) const {
@@ -109,35 +126,34 @@ double Trainer::objective(const PassLosses& losses) const {
   return losses.mean(0) + double(o_.pass.lambda) * later;
 }
 
-void Trainer::train_step() {
+// False where a signal ended it half-way: then nothing has changed.
+bool Trainer::train_step() {
   double start = seconds_now();
-  StepBatch step = next_step();
+  Step step;
+  if (!begin_step(step)) return false;
   if (step.targets == 0) {
     log_->write(Json::object({{"step", step_ + 1}, {"skipped", "no row has a target"}}));
     ++step_;
-    return;
+    return true;
   }
-  PassLosses losses = gradients(step, in_cooldown(o_.optim, step_, o_.steps) ? o_.optim.z_loss : 0);
+  if (!gradients(step, in_cooldown(o_.optim, step_, o_.steps) ? o_.optim.z_loss : 0)) return false;
   bool with_feedback = step.passes > 1;
   double norm = optimizer_->gradient_norm(grads_.data(), with_feedback);
-  if (!std::isfinite(objective(losses)) || !std::isfinite(norm))
-    fail_broken(text("the loss is %g and the gradient norm %g", objective(losses), norm));
+  if (!std::isfinite(objective(step.losses)) || !std::isfinite(norm))
+    fail_broken(text("the loss is %g and the gradient norm %g", objective(step.losses), norm));
   optimizer_->step(model_->block.data(), grads_.data(), norm, with_feedback, step_, o_.steps);
   costs_.tokens += step.tokens;
   costs_.token_passes += double(step.tokens) * step.passes;
-  double rows = 0;
-  for (size_t i = 0; i < step.plans.size(); ++i) {
-    rows += step.plans[i].rows();
-    costs_.flops += step_flops(model_->config, step.micro[i], step.plans[i]);
-  }
   double seconds = seconds_now() - start;
-  costs_.rows += rows, costs_.seconds += seconds;
-  pace_.add(double(step.tokens), rows, seconds);
-  log_step(step, losses, norm, seconds);
+  costs_.rows += step.rows, costs_.flops += step.flops, costs_.seconds += seconds;
+  pace_.add(double(step.tokens), step.rows, seconds);
+  log_step(step, norm, seconds);
   ++step_;
+  return true;
 }
 
-void Trainer::log_step(const StepBatch& step, const PassLosses& losses, double norm, double seconds) {
+void Trainer::log_step(const Step& step, double norm, double seconds) {
+  const PassLosses& losses = step.losses;
   Json per_pass = Json::array();
   recent_loss_.resize(std::max(recent_loss_.size(), losses.loss.size()));
   std::string shown;
@@ -217,11 +233,11 @@ bool Trainer::run() {
   progress_ = std::make_unique<Progress>(stdout);
   auto due = [&](int every) { return every > 0 && step_ % every == 0 && step_ < o_.steps; };
   while (step_ < o_.steps) {
-    train_step();
-    if (due(o_.eval_every)) evaluate_held_out();
-    if (due(o_.sample_every)) show_sample();
+    bool whole = train_step();
+    if (whole && due(o_.eval_every)) evaluate_held_out();
+    if (whole && due(o_.sample_every)) show_sample();
     bool stop = stop_signal() != 0;
-    if (due(o_.save_every) || step_ == o_.steps || stop) save();
+    if ((whole && due(o_.save_every)) || step_ == o_.steps || stop) save();
     if (stop && step_ < o_.steps) {
       progress_->finish();
       std::printf("stopped at step %lld; continue with: %s --resume --out %s\n", (long long)step_,

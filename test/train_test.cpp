@@ -335,6 +335,45 @@ TEST(Train, CtrlCAndSigtermSaveAndSayHowToResume) {
   }
 }
 
+// In steps so long that signals meet them half-way.
+TEST(Train, StoppedInTheMiddleOfAStepItEndsWithTheSameBits) {
+  Bench bench;
+  const Words words = kAllPasses + Words{"--batch-tokens", "192000", "--eval-every", "1"};
+  bench.train(bench.tiny("whole", 3) + words);
+  Setting setting;
+  setting.terminal = true;  // what it shows is seen at once
+  Running first(Words{program_path("train")} + bench.tiny("out", 3) + words, setting);
+  ASSERT_TRUE(first.until([&] { return has(first.shown(), "device"); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  first.kill(SIGINT);
+  Ran ran = first.wait();
+  EXPECT_EQ(ran.status, 128 + SIGINT);
+  EXPECT_TRUE(has(ran.out, "stopped at step 0; continue with: ")) << ran.out;
+  Running second({program_path("train"), "--resume", bench / "out", "--threads", "1"}, setting);
+  ASSERT_TRUE(second.until([&] { return has(second.shown(), "held-out"); }));
+  second.kill(SIGTERM);
+  ran = second.wait();
+  EXPECT_EQ(ran.status, 128 + SIGTERM);
+  EXPECT_TRUE(has(ran.out, "stopped at step 1; continue with: ")) << ran.out;
+  bench.train({"--resume", bench / "out", "--threads", "1"});
+  expect_same_end(bench, "whole", "out", 3);
+  expect_whole_log(bench, "out", 3);
+}
+
+TEST(Train, TheMicroBatchesOfAStepTakeNoMemory) {
+  Bench bench;
+  double least = run("train", {"--help"}).peak_bytes;  // the system counts the test's own memory at the fork, too
+  Setting setting;
+  setting.terminal = true;
+  Running running(Words{program_path("train")} + bench.tiny("out") + Words{"--batch-tokens", "1073741824"}, setting);
+  ASSERT_TRUE(running.until([&] { return has(running.shown(), "device"); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  running.kill(SIGINT);
+  Ran ran = running.wait();
+  EXPECT_TRUE(has(ran.out, "stopped at step 0")) << ran.out;
+  EXPECT_LT(ran.peak_bytes, least + 50e6);
+}
+
 TEST(Train, AReaderThatGoesAwayStopsItQuietlyAndItIsSaved) {
   Bench bench;
   std::string command = program_path("train");
