@@ -39,6 +39,7 @@ class Flags {
 
   // Prints --help and exits 0; fails on mistakes.
   void parse(int argc, char** argv);
+  bool has(const std::string& name) const;    // is there such a flag?
   bool given(const std::string& name) const;  // on the command line or in --config
   // Every flag and its value as text, in the order added: for a checkpoint's record and for `--config` files.
   std::vector<std::pair<std::string, std::string>> values() const;

@@ -79,6 +79,7 @@ class Trainer {
   void resolve(Flags&);
   void read_data(Flags&);
   void take_memory();
+  void seek_recorded(const std::string& path);
   void load_state();
   void claim_out(Flags&);
   void set_later_checkpoints_aside();

@@ -161,6 +161,8 @@ Flags::Flag* Flags::find(const std::string& name) {
   return nullptr;
 }
 
+bool Flags::has(const std::string& name) const { return const_cast<Flags*>(this)->find(name) != nullptr; }
+
 bool Flags::given(const std::string& name) const {
   const Flag* flag = const_cast<Flags*>(this)->find(name);
   check(flag, "Flags: no flag is named %s", name.c_str());

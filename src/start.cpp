@@ -80,6 +80,13 @@ bool same_folder(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, error);
 }
 
+// A count that state.json holds.
+int64_t count_in(const Json& record, const char* name, const std::string& path) {
+  int64_t count = record.get_int(name, path);
+  if (count < 0) fail("%s: `%s` should be 0 or more, not %lld", path.c_str(), name, (long long)count);
+  return count;
+}
+
 // Steps of the folders named as checkpoints, whole or not.
 bool holds_checkpoints(const std::string& out) {
   std::vector<std::string> names = list_folder(out);
@@ -132,7 +139,7 @@ void Trainer::find_resumed(Flags& flags) {
   }
   std::string path = resumed_from_ + "/state.json";
   record_ = parse_json(read_file(path), path);
-  step_ = first_step_ = record_.get_int("step", path);
+  step_ = first_step_ = count_in(record_, "step", path);
   take_record(flags, recorded_flags(), path);
 }
 
@@ -160,6 +167,9 @@ void Trainer::take_record(Flags& flags, const Json& recorded, const std::string&
   for (const auto& [name, value] : recorded.members) {
     if (value.kind != Json::Kind::string)
       fail("%s: flag `%s` should be recorded as a string", path.c_str(), name.c_str());
+    if (!flags.has(name))
+      fail("%s: flag `%s` is unknown to this ./train; was the run made by another version?", path.c_str(),
+           name.c_str());
     std::string given;
     for (const auto& [flag, now] : flags.values())
       if (flag == name) given = now;
@@ -301,11 +311,20 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
 
 Trainer::~Trainer() = default;
 
+void Trainer::seek_recorded(const std::string& path) {
+  DataPosition position = {count_in(record_, "epoch", path), count_in(record_, "epoch_row", path)};
+  try {
+    loader_->seek(position);
+  } catch (const Error& e) {
+    fail("%s: %s", path.c_str(), e.what());
+  }
+}
+
 void Trainer::load_state() {
   std::string path = resumed_from_ + "/state.json";
   read_params(*model_, resumed_from_);
   feedback_started_ = feedback_is_trained(resumed_from_, model_->config);
-  if (!other_order_) loader_->seek({record_.get_int("epoch", path), record_.get_int("epoch_row", path)});
+  if (!other_order_) seek_recorded(path);
   if (!o_.dump.empty()) return;
   std::vector<int64_t> counts;
   for (const Json& n : record_.get("update_counts", path).items) {
@@ -316,7 +335,7 @@ void Trainer::load_state() {
   SafetensorsFile moments(resumed_from_ + "/optimizer.safetensors");
   optimizer_->load(moments, counts);
   if (in_place_) last_saved_ = step_;
-  costs_.tokens = record_.get_int("tokens", path);
+  costs_.tokens = count_in(record_, "tokens", path);
   costs_.token_passes = record_.get_number("token_passes", path);
   costs_.rows = record_.get_number("rows", path);
   costs_.flops = record_.get_number("flops", path);

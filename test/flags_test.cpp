@@ -104,6 +104,7 @@ TEST(Flags, AValueMayBeginWithADash) {
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   flags.parse(int(argv.size()), argv.data());
+  EXPECT_TRUE(flags.has("x") && !flags.has("y") && !flags.has("help"));
   EXPECT_EQ(n, -3);
   EXPECT_EQ(x, -0.05f);
   EXPECT_EQ(s, "- a list");

@@ -614,6 +614,11 @@ TEST(Train, BrokenCheckpointsAreNamedAndNeverReplaced) {
     bytes[bytes.size() / 2] ^= 1;
     put(path, bytes);
   };
+  auto record = [](const std::string& c, const char* name, Json value) {
+    Json state = parse_json(contents(c + "/state.json"), "state.json");
+    state.set(name, std::move(value));
+    put(c + "/state.json", write_json_indented(state)), reseal(c);
+  };
   const Damage damages[] = {
       {"missing", "is missing", [](const std::string& c) { std::filesystem::remove(c + "/model.safetensors"); }},
       {"truncated", "truncated", [&](const std::string& c) { cut(c + "/optimizer.safetensors"); }},
@@ -624,6 +629,16 @@ TEST(Train, BrokenCheckpointsAreNamedAndNeverReplaced) {
       {"json", "state.json:", [](const std::string& c) { put(c + "/state.json", "{\"step\": "), reseal(c); }},
       {"fields", "state.json", [](const std::string& c) { put(c + "/state.json", "{}"), reseal(c); }},
       {"manifest", "manifest.json", [](const std::string& c) { put(c + "/manifest.json", "[]"); }},
+      {"epoch", "state.json: `epoch` should be 0 or more, not -1",
+       [&](const std::string& c) { record(c, "epoch", -1); }},
+      {"row", "state.json: `epoch_row` should be 0 or more, not -7",
+       [&](const std::string& c) { record(c, "epoch_row", -7); }},
+      {"rows", "state.json: no row 1000000 in epoch 0", [&](const std::string& c) { record(c, "epoch_row", 1000000); }},
+      {"step", "state.json: `step` should be 0 or more", [&](const std::string& c) { record(c, "step", -1); }},
+      {"flag", "state.json: flag `colour` is unknown to this ./train",
+       [&](const std::string& c) {
+         record(c, "flags", Json::object({{"colour", "red"}}));
+       }},
       {"nan", "not finite", [](const std::string& c) { fill_weights(c, NAN); }},
   };
   for (const Damage& damage : damages) {
