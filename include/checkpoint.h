@@ -42,3 +42,5 @@ std::string find_checkpoint(const std::string& path);
 std::string latest_sound_checkpoint(const std::string& out);
 // Checks every file against the manifest; fails by naming the file that is missing, truncated or changed.
 void verify_checkpoint(const std::string& path);
+// One of a checkpoint's JSON files; its checksum is looked at before anything is made of it.
+Json read_checkpoint_json(const std::string& checkpoint, const std::string& name);

@@ -7,6 +7,8 @@ struct Json;
 enum class Fusion { none, gate, concat, add };  // none: an ordinary transformer, without feedback parameters
 enum class PlainInput { normed, raw };          // u = rmsnorm(e; g_in), or e itself
 
+constexpr int kMostLayers = 4096;  // more is no model, but a damaged file
+
 struct ModelConfig {
   int vocab = 257;               // bytes and end-of-text
   int layers = 1;                // L

@@ -119,6 +119,12 @@ bool is_whole(const std::string& folder) {
   }
 }
 
+void require_checksum(const std::string& folder, const ListedFile& file, uint32_t crc) {
+  if (crc != file.crc)
+    fail("%s/%s: its bytes have changed: CRC-32C %08x, but the manifest says %08x", folder.c_str(), file.name.c_str(),
+         crc, file.crc);
+}
+
 // Folders named as checkpoints by increasing step, whole or not. One set aside stands in where the folder that was to
 // replace it is not there.
 std::vector<std::string> candidates(const std::string& out) {
@@ -249,6 +255,7 @@ std::vector<std::string> list_checkpoints(const std::string& out) {
 
 std::string find_checkpoint(const std::string& path) {
   std::string bare = without_slashes(path);
+  if (path.empty()) fail("the checkpoint's name is empty; give its folder, or that of its run");
   if (file_exists(bare)) fail("%s is a file; a checkpoint is a folder", path.c_str());
   bool is_checkpoint = file_exists(bare + "/manifest.json") || (folder_exists(bare) && checkpoint_step(bare) >= 0);
   if (is_checkpoint) {
@@ -278,10 +285,13 @@ std::string latest_sound_checkpoint(const std::string& out) {
 void verify_checkpoint(const std::string& path) {
   std::string folder = without_slashes(path);
   if (!folder_exists(folder)) fail("%s: there is no such folder", path.c_str());
-  for (const ListedFile& file : check_whole(folder)) {
-    uint32_t crc = crc32c_of_file(folder + "/" + file.name);
-    if (crc != file.crc)
-      fail("%s/%s: its bytes have changed: CRC-32C %08x, but the manifest says %08x", folder.c_str(), file.name.c_str(),
-           crc, file.crc);
-  }
+  for (const ListedFile& file : check_whole(folder))
+    require_checksum(folder, file, crc32c_of_file(folder + "/" + file.name));
+}
+
+Json read_checkpoint_json(const std::string& checkpoint, const std::string& name) {
+  std::string path = checkpoint + "/" + name, bytes = read_file(path);
+  for (const ListedFile& file : read_manifest(checkpoint))
+    if (file.name == name) require_checksum(checkpoint, file, crc32c(0, bytes.data(), bytes.size()));
+  return parse_json(bytes, path);
 }

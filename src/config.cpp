@@ -48,6 +48,7 @@ void ModelConfig::resolve() {
   };
   positive("vocabulary", vocab), positive("layers", layers), positive("width", width), positive("heads", heads);
   positive("kv-heads", kv_heads), positive("head-dim", head_dim), positive("ffn", ffn), positive("context", context);
+  if (layers > kMostLayers) fail("layers is %d; this engine is made for at most %d", layers, kMostLayers);
   if (heads % kv_heads != 0) fail("heads (%d) must be a multiple of kv-heads (%d)", heads, kv_heads);
   if (head_dim % 2 != 0) fail("head-dim must be even (rotary embedding turns pairs), not %d", head_dim);
   if (int64_t(heads) * head_dim > 1 << 24 || int64_t(2) * ffn > 1 << 24) fail("heads × head-dim or ffn is too large");

@@ -6,12 +6,10 @@
 
 #include "checkpoint.h"
 #include "error.h"
-#include "files.h"
 #include "json.h"
 
 ModelConfig read_config(const std::string& checkpoint) {
-  std::string path = checkpoint + "/config.json";
-  return config_from_json(parse_json(read_file(path), path), path);
+  return config_from_json(read_checkpoint_json(checkpoint, "config.json"), checkpoint + "/config.json");
 }
 
 static void require_finite(const Model& model, const std::string& path) {
@@ -43,7 +41,7 @@ void init_from(Model& model, const std::string& checkpoint) {
 bool feedback_is_trained(const std::string& checkpoint, const ModelConfig& config) {
   if (config.fusion == Fusion::none) return false;
   std::string path = checkpoint + "/state.json";
-  Json state = parse_json(read_file(path), path);
+  Json state = read_checkpoint_json(checkpoint, "state.json");
   if (state.find("feedback_trained")) return state.get_bool("feedback_trained", path);
   const std::vector<Json>& counts = state.get("update_counts", path).items;
   std::vector<Param> params = param_layout(config).params;

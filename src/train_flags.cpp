@@ -15,7 +15,7 @@ void add_train_flags(Flags& f, TrainOptions& o) {
 
   f.section("Model");
   f.add("model", &o.preset, "sizes by name, which the flags below override: " + preset_names());
-  f.add("layers", &o.model.layers, "layers, L", 1, 4096);
+  f.add("layers", &o.model.layers, "layers, L", 1, kMostLayers);
   f.add("width", &o.model.width, "model width, D", 1, 1 << 20);
   f.add("heads", &o.model.heads, "query heads, H", 1, 4096);
   f.add("kv-heads", &o.model.kv_heads, "key/value heads, G; divides heads", 1, 4096);

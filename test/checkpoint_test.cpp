@@ -44,6 +44,17 @@ void change_a_byte(const std::string& path) {
   put(path, bytes);
 }
 
+TEST(Checkpoint, AJsonFileIsReadOnlyWhereItsChecksumHolds) {
+  Scratch out;
+  std::string path = save(out, 1);
+  EXPECT_EQ(read_checkpoint_json(path, "config.json").get_int("width", "c"), 64);
+  EXPECT_EQ(read_checkpoint_json(path, "state.json").get_int("step", "s"), 3);
+  std::string bytes = contents(path + "/config.json");
+  put(path + "/config.json", bytes.replace(bytes.find("64"), 2, "65"));
+  EXPECT_TRUE(has(message_of([&] { read_checkpoint_json(path, "config.json"); }),
+                  path + "/config.json: its bytes have changed"));
+}
+
 TEST(Checkpoint, WhatIsSavedIsThere) {
   Scratch out;
   std::string path = save(out, 1000);
@@ -241,6 +252,7 @@ TEST(FindCheckpoint, TakesAFolderOrTheLatestInIt) {
 
 TEST(FindCheckpoint, SaysWhatWasFound) {
   Scratch out;
+  EXPECT_TRUE(has(message_of([&] { find_checkpoint(""); }), "name is empty"));
   EXPECT_EQ(message_of([&] { find_checkpoint(out / "no"); }), (out / "no") + ": there is no such folder");
   EXPECT_EQ(message_of([&] { find_checkpoint(out.path); }),
             out.path + ": no checkpoint is there (no folder step_NNNNNNNN)");

@@ -60,6 +60,7 @@ TEST(ModelConfig, NamesTheFieldThatContradicts) {
       {[](ModelConfig& c) { c.ffn = -5; }, "ffn must be positive, not -5"},
       {[](ModelConfig& c) { c.context = 0; }, "context must be positive, not 0"},
       {[](ModelConfig& c) { c.width = 1 << 25; }, "width is 33554432: larger than anything this engine is made for"},
+      {[](ModelConfig& c) { c.layers = 4097; }, "layers is 4097; this engine is made for at most 4096"},
       {[](ModelConfig& c) { c.heads = 6, c.kv_heads = 4; }, "heads (6) must be a multiple of kv-heads (4)"},
       {[](ModelConfig& c) { c.heads = 2, c.kv_heads = 4; }, "heads (2) must be a multiple of kv-heads (4)"},
       {[](ModelConfig& c) { c.head_dim = 5; }, "head-dim must be even (rotary embedding turns pairs), not 5"},

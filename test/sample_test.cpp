@@ -176,7 +176,7 @@ TEST_F(SampleTest, MissingAndBrokenModelsAreNamed) {
   refused(*bench / "nosuch", "no such folder");
   refused(bench->text(), "is a file");
   refused(bench->folder.path, "no checkpoint is there");
-  refused("", "no such folder");
+  refused("", "name is empty");
   auto broken = [&](const std::string& name, const std::function<void(const std::string&)>& act) {
     std::filesystem::copy(*bench / "model", *bench / name, std::filesystem::copy_options::recursive);
     act(bench->checkpoint(name, 60));
@@ -186,6 +186,14 @@ TEST_F(SampleTest, MissingAndBrokenModelsAreNamed) {
           "truncated");
   refused(broken("config", [](const std::string& c) { put(c + "/config.json", "{\"model_type\": 3}"), reseal(c); }),
           "config.json");
+  auto give_layers = [](const std::string& c, const std::string& layers) {
+    std::string config = contents(c + "/config.json"), one = "\"num_hidden_layers\": 1";
+    put(c + "/config.json", config.replace(config.find(one), one.size(), one.substr(0, one.size() - 1) + layers));
+  };
+  refused(broken("layers", [&](const std::string& c) { give_layers(c, "16777216"), reseal(c); }),
+          "layers is 16777216; this engine is made for at most 4096");
+  refused(broken("changed", [&](const std::string& c) { give_layers(c, "16777216"); }), "is truncated or was changed");
+  refused(broken("bits", [&](const std::string& c) { give_layers(c, "9"); }), "config.json: its bytes have changed");
   refused(broken("nan", [](const std::string& c) { fill_weights(c, INFINITY); }), "not finite");
   refused(broken("flip",
                  [](const std::string& c) {
