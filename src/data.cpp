@@ -293,7 +293,7 @@ size_t nearest_border(const std::vector<Span>& spans, size_t place) {
 
 TextSplit read_text(const std::string& path) {
   const std::string bytes = read_file(path);
-  if (bytes.empty()) fail("%s is empty: there is no text to train on", path.c_str());
+  if (bytes.empty()) fail("%s is empty: there is no text in it", path.c_str());
   bool marked;
   std::vector<Span> spans = split_at_markers(bytes, &marked);
   auto text_of = [&](Span span) { return std::string_view(bytes).substr(span.begin, span.end - span.begin); };

@@ -13,8 +13,26 @@
 // What the run that made a checkpoint was trained on.
 static std::string recorded_flag(const std::string& checkpoint, const std::string& name) {
   std::string path = checkpoint + "/state.json";
-  Json state = parse_json(read_file(path), path);
-  return state.get("flags", path).get_string(name, path);
+  return read_checkpoint_json(checkpoint, "state.json").get("flags", path).get_string(name, path);
+}
+
+static int64_t recorded_seed(const std::string& checkpoint) {
+  std::string seed = recorded_flag(checkpoint, "seed");
+  if (seed.empty() || seed.size() > 19 || seed.find_first_not_of("0123456789") != std::string::npos)
+    fail("%s/state.json: flag `seed` should be a whole number, not \"%s\"", checkpoint.c_str(), seed.c_str());
+  return int64_t(std::strtoull(seed.c_str(), nullptr, 10));
+}
+
+// `given`: --data, or empty where what the model was trained on is meant.
+static TrainingData read_data(const std::string& given, const std::string& checkpoint, int context) {
+  int64_t seed = recorded_seed(checkpoint);
+  if (!given.empty()) return read_training_data(given, context, seed);
+  std::string recorded = recorded_flag(checkpoint, "data");
+  try {
+    return read_training_data(recorded, context, seed);
+  } catch (const Error& e) {
+    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), checkpoint.c_str());
+  }
 }
 
 static std::string join(const std::vector<std::string>& parts) {
@@ -43,12 +61,8 @@ int main(int argc, char** argv) {
     set_threads(threads);
     std::string checkpoint = find_checkpoint(model_path);
     ModelConfig config = read_config(checkpoint);
-    if (data.empty()) data = recorded_flag(checkpoint, "data");
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
-    std::string seed = recorded_flag(checkpoint, "seed");
-    if (seed.empty() || seed.size() > 19 || seed.find_first_not_of("0123456789") != std::string::npos)
-      fail("%s/state.json: flag `seed` should be a whole number, not \"%s\"", checkpoint.c_str(), seed.c_str());
-    TrainingData split = read_training_data(data, config.context, int64_t(std::strtoull(seed.c_str(), nullptr, 10)));
+    TrainingData split = read_data(data, checkpoint, config.context);
     Plan plan;
     plan.add("parameters", double(param_layout(config).floats) * sizeof(float));
     plan_evaluation_memory(plan, config, std::max(kEvaluationRows, config.context), !split.puzzles.empty());

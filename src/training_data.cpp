@@ -43,7 +43,8 @@ TrainingData read_training_data(const std::string& name, int context, int64_t se
     fail("--data %s: there is no such file, and as a mix of the built-in corpus: %s", name.c_str(), e.what());
   }
   if (context < kShortestPuzzle)
-    fail("--seq %d: the built-in corpus needs at least %d tokens a row", context, kShortestPuzzle);
+    fail("rows of %d tokens (./train --seq) are too short: the built-in corpus needs at least %d tokens", context,
+         kShortestPuzzle);
   data.train = make_corpus(mix, Split::train, uint64_t(seed), kTrainingDocuments, context).documents;
   Corpus held_out = make_corpus(mix, Split::validation, uint64_t(seed), kHeldOutDocuments, context);
   data.validation = std::move(held_out.documents), data.puzzles = std::move(held_out.puzzles);

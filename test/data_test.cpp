@@ -529,7 +529,7 @@ TEST_F(TextFile, TheSmallestTextHasTwoTokensOnEitherSide) {
 TEST_F(TextFile, MistakesNameTheFile) {
   std::string path = write("");
   auto message = [&](const std::string& name) { return message_of([&] { read_text(name); }); };
-  EXPECT_EQ(message(path), path + " is empty: there is no text to train on");
+  EXPECT_EQ(message(path), path + " is empty: there is no text in it");
   for (const char* tiny :
        {"x", "0123456789", "a\n<|endoftext|>\nbcd", "<|endoftext|>", "\n<|endoftext|>\n<|endoftext|>\n"}) {
     write(tiny);

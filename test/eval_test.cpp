@@ -67,6 +67,18 @@ TEST(Eval, EveryMistakeIsOneLine) {
   refused({"--model", bench / "out", "--data", bench / "empty"}, "is empty");
   refused({"--model", bench / "out", "--data", "sumz"}, "did you mean sums?");
   refused({"--model", bench / "out", "--pack", "bag"}, "not one of");
+
+  std::filesystem::rename(bench.text(), bench / "moved.txt");
+  refused({"--model", bench / "out"}, "text.txt: No such file or directory (as " + bench.checkpoint("out", 5));
+  EXPECT_EQ(eval({"--model", bench / "out", "--data", bench / "moved.txt"}).status, 0);
+  std::filesystem::rename(bench / "moved.txt", bench.text());
+  bench.train({"--data", bench.text(), "--seq", "16", "--steps", "2", "--threads", "1", "--out", bench / "short"});
+  refused({"--model", bench / "short", "--data", "sums"}, "rows of 16 tokens (./train --seq) are too short");
+
+  std::string config = bench.checkpoint("out", 5) + "/config.json", was = contents(config), changed = was;
+  put(config, changed.replace(changed.find("\"num_hidden_layers\": 1"), 22, "\"num_hidden_layers\": 9"));
+  refused({"--model", bench / "out"}, "config.json: its bytes have changed");
+  put(config, was);
   std::string state = bench.checkpoint("out", 5) + "/state.json", text = contents(state);
   size_t at = text.find("\"seed\": \"1\"");
   ASSERT_NE(at, std::string::npos);
