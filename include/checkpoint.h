@@ -31,6 +31,7 @@ std::string save_checkpoint(const std::string& out, int64_t step, const Checkpoi
 
 // The step in a folder's name (step_00001000 → 1000), or −1.
 int64_t checkpoint_step(const std::string& path);
+bool is_partial_checkpoint(const std::string& name);  // is it the name of one that is being written?
 // Whole checkpoints in OUT by increasing step; whole: the manifest's files are there with their sizes (checksums are
 // verified by verify_checkpoint). Empty where there is no such folder.
 std::vector<std::string> list_checkpoints(const std::string& out);

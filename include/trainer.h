@@ -70,6 +70,7 @@ class Trainer {
   };
 
   // What a run starts from: src/start.cpp.
+  void check_names(const Flags&) const;
   void find_folders(Flags&);
   void find_resumed(Flags&);
   Json recorded_flags() const;

@@ -147,9 +147,8 @@ std::vector<std::string> candidates(const std::string& out) {
 void clean_up(const std::string& out) {
   for (const std::string& name : list_folder(out)) {
     std::string path = out + "/" + name;
-    if (name.compare(0, 6, ".step_") != 0) continue;
-    if (ends_with(name, ".partial")) remove_folder(path);
-    int64_t step = ends_with(name, ".replaced") ? checkpoint_step(name) : -1;
+    if (is_partial_checkpoint(name)) remove_folder(path);
+    int64_t step = name[0] == '.' ? checkpoint_step(name) : -1;
     if (step < 0) continue;
     std::string final_path = out + "/" + step_name(step);
     if (folder_exists(final_path)) {
@@ -244,6 +243,10 @@ int64_t checkpoint_step(const std::string& path) {
   if (name.compare(0, 5, "step_") != 0) return -1;
   std::from_chars(name.data() + 5, name.data() + name.size(), step);
   return step >= 0 && name == step_name(step) ? step : -1;
+}
+
+bool is_partial_checkpoint(const std::string& name) {
+  return name.compare(0, 6, ".step_") == 0 && ends_with(name, ".partial");
 }
 
 std::vector<std::string> list_checkpoints(const std::string& out) {

@@ -99,6 +99,15 @@ static size_t utf8_length(const std::string& s, size_t at) {
   return 0;
 }
 
+bool is_utf8(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    size_t length = utf8_length(text, at);
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
+
 static void append_utf8(std::string& s, unsigned code) {
   if (code < 0x80) {
     s += char(code);

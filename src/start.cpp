@@ -97,11 +97,40 @@ bool holds_checkpoints(const std::string& out) {
 
 }  // namespace
 
+// --- Names
+
+namespace {
+
+// A checkpoint's record is JSON, and JSON is UTF-8: another name could not be found again.
+void require_utf8(const char* flag, const std::string& name) {
+  if (!is_utf8(name))
+    fail("--%s %s: the name is not UTF-8, so that no checkpoint can record it; rename it", flag, visible(name).c_str());
+}
+
+// Files in the way of checkpoints, which would be met only when the first is saved.
+void require_room_for_checkpoints(const std::string& out) {
+  if (file_exists(out)) fail("%s is a file; a run needs a folder", out.c_str());
+  for (const std::string& name : list_folder(out))
+    if ((checkpoint_step(name) >= 0 || is_partial_checkpoint(name)) && file_exists(out + "/" + name))
+      fail("%s/%s: a file has the name of a checkpoint's folder; move it away", out.c_str(), name.c_str());
+}
+
+}  // namespace
+
+// What flags of text may name, before anything is looked for.
+void Trainer::check_names(const Flags& flags) const {
+  const std::pair<const char*, const std::string*> files[] = {
+      {"resume", &o_.resume}, {"init-from", &o_.init_from}, {"dump", &o_.dump}};
+  for (auto [flag, name] : files)
+    if (flags.given(flag) && name->empty()) fail("--%s is empty; name a file or folder, or leave the flag out", flag);
+  if (!o_.resume.empty() && !o_.init_from.empty()) fail("--resume and --init-from exclude each other");
+  if (flags.given("out")) require_utf8("out", o_.out);
+}
+
 // --- What is resumed
 
 // Where the run lives, and whether what is resumed lives there, too: --resume names a checkpoint, or a run's folder.
 void Trainer::find_folders(Flags& flags) {
-  if (!o_.resume.empty() && !o_.init_from.empty()) fail("--resume and --init-from exclude each other");
   while (o_.out.size() > 1 && o_.out.back() == '/') o_.out.pop_back();
   if (o_.resume.empty() || o_.resume == "latest") return;
   o_.resume = own_name(o_.resume);
@@ -246,6 +275,7 @@ void Trainer::resolve(Flags& flags) {
 }
 
 void Trainer::read_data(Flags& flags) {
+  require_utf8("data", o_.data);
   Pack pack = o_.pack == "stream" ? Pack::stream : Pack::documents;
   try {
     data_ = read_training_data(o_.data, o_.model.context, o_.seed);
@@ -283,7 +313,9 @@ void Trainer::take_memory() {
 
 Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
   bool dumping = !o_.dump.empty();
+  check_names(flags);
   find_folders(flags);
+  if (!dumping) require_room_for_checkpoints(o_.out);
   if (!dumping && (holds_checkpoints(o_.out) || file_exists(conf_path(o_.out))))
     lock_ = std::make_unique<FolderLock>(o_.out);
   bool goes_elsewhere = o_.resume.empty() || !in_place_;

@@ -167,6 +167,12 @@ TEST(Json, SetReplacesOrAppends) {
   EXPECT_EQ(write_json(json), R"({"a": [1, 2.5, true], "b": "two"})");
 }
 
+TEST(Json, KnowsWhatTextItCanHold) {
+  for (const char* text : {"", "a", "café", "€", "𝄞", "\n\x7f"}) EXPECT_TRUE(is_utf8(text)) << text;
+  for (const char* bytes : {"caf\xe9", "\xc3", "a\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80"})
+    EXPECT_FALSE(is_utf8(bytes)) << bytes;
+}
+
 TEST(Json, TheIndentedFormIsForPeopleAndReadsBack) {
   Json json = read(R"({"a": [1, {"b": 2}], "c": {}, "d": []})");
   std::string shown = write_json_indented(json);

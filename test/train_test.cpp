@@ -528,6 +528,7 @@ TEST(Train, EveryMistakeIsOneLineAndNothingIsBegun) {
   Bench bench;
   put(bench / "empty", ""), put(bench / "two", "ab"), put(bench / "file", "x");
   put(bench / "markers", "<|endoftext|>\n<|endoftext|>\n");
+  put(bench / "caf\xe9.txt", some_text());
   put(bench / "bad.conf", "widht = 3\n"), put(bench / "broken.conf", "width 3\n");
   const std::pair<Words, const char*> mistakes[] = {
       {{"--widht", "16"}, "did you mean --width?"},
@@ -545,6 +546,11 @@ TEST(Train, EveryMistakeIsOneLineAndNothingIsBegun) {
       {{"--data", bench / "markers"}, "too small"},
       {{"--data", bench.folder.path}, "it is a folder"},
       {{"--data", ""}, "--data is empty"},
+      {{"--data", bench / "caf\xe9.txt"}, "caf·.txt: the name is not UTF-8"},
+      {{"--out", bench / "caf\xe9"}, "caf·: the name is not UTF-8"},
+      {{"--resume="}, "--resume is empty"},
+      {{"--init-from="}, "--init-from is empty"},
+      {{"--dump="}, "--dump is empty"},
       {{"--data", "/dev/null"}, "/dev/null is empty"},
       {{"--data", "sumz"}, "did you mean sums?"},
       {{"--data", "sums", "--seq", "16"}, "at least 32 tokens"},
@@ -565,7 +571,7 @@ TEST(Train, EveryMistakeIsOneLineAndNothingIsBegun) {
       {{"--init-from", bench.text()}, "is a file"},
       {{"--resume", "--init-from", bench.text()}, "exclude each other"},
       {{"--out", ""}, "the path is empty"},
-      {{"--out", bench / "file"}, "cannot"},
+      {{"--out", bench / "file"}, "is a file; a run needs a folder"},
       {{"--out", bench / "file/below"}, "cannot"},
       {{"--out", "/proc/fullband"}, "cannot make the folder"},
       {{"--dump", bench / "nosuch/d.safetensors"}, "cannot write"},
@@ -582,6 +588,19 @@ TEST(Train, EveryMistakeIsOneLineAndNothingIsBegun) {
     EXPECT_FALSE(std::filesystem::exists(bench / "out")) << part;
   }
   EXPECT_EQ(contents(bench / "file"), "x");
+}
+
+TEST(Train, AFileInTheWayOfACheckpointIsFoundAtTheStart) {
+  Bench bench;
+  for (const char* name : {"step_00000030", ".step_00000030.partial", ".step_00000030.replaced"}) {
+    std::string out = bench / "out";
+    std::filesystem::create_directory(out);
+    put(out + "/" + name, "mine");
+    Ran ran = run("train", bench.tiny("out"));
+    expect_refused(ran, "train", std::string(name) + ": a file has the name of a checkpoint's folder");
+    EXPECT_EQ(list_folder(out), Words{name});
+    remove_folder(out);
+  }
 }
 
 TEST(Train, AModelThatDoesNotFitIsRefusedBeforeItIsTaken) {
