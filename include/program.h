@@ -24,6 +24,10 @@ int run_program(const char* name, Body body) {
   return 1;
 }
 
+// Starts the kernels' threads, as --threads asks for them, and returns their number. Of far more than there are cores
+// each would wait for others, and nothing seem to go on: then there are as many as cores, with a note.
+int start_threads(int wanted);
+
 // A word as a shell takes it: 'it'\''s'; words of plain characters stay as they are.
 std::string shell_word(const std::string& word);
 // The command that starts another program of ours, which lies beside the one that was started as `argv0`.

@@ -458,7 +458,7 @@ int main(int argc, char** argv) {
     flags.parse(argc, argv);
     if (!chosen) fail("name a benchmark first: %s", names.c_str());
     preset(o.model);  // a name that is unknown is a mistake wherever it stands
-    o.threads = set_threads(o.threads);
+    o.threads = start_threads(o.threads);
     chosen->run(cpu_kernels(), o);
     return 0;
   });

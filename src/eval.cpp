@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     flags.add("json", &json, "print one JSON object instead of tables");
     flags.parse(argc, argv);
 
-    set_threads(threads);
+    start_threads(threads);
     std::string checkpoint = find_checkpoint(model_path);
     ModelConfig config = read_config(checkpoint);
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");

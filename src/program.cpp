@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
+#include "kernels.h"
 #include "signals.h"
 
 static const char* program_name = "";
@@ -33,6 +36,15 @@ void begin_program(const char* name) {
   std::signal(SIGXFSZ, SIG_IGN);  // the write that goes too far fails, and is reported as any other
 #endif
   std::atexit(finish_output);
+}
+
+int start_threads(int wanted) {
+  constexpr int kMostPerCore = 4;
+  int cores = int(std::max(1u, std::thread::hardware_concurrency()));
+  if (wanted <= kMostPerCore * cores) return set_threads(wanted);
+  std::fprintf(stderr, "note: --threads %d: this machine has %d core%s, so %d %s used; the results are the same\n",
+               wanted, cores, cores == 1 ? "" : "s", cores, cores == 1 ? "is" : "are");
+  return set_threads(cores);
 }
 
 std::string shell_word(const std::string& word) {

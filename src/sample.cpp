@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
     flags.parse(argc, argv);
     if (flags.given("prompt") && flags.given("prompts")) fail("--prompt and --prompts exclude each other");
 
-    set_threads(o.threads);
+    start_threads(o.threads);
     std::string checkpoint = find_checkpoint(o.model);
     ModelConfig config = read_config(checkpoint);
     bool feedback = config.fusion != Fusion::none;

@@ -323,7 +323,7 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
     fail("%s holds a run: continue it with --resume, or give this one another --out", o_.out.c_str());
   find_resumed(flags);
   resolve(flags);
-  o_.threads = set_threads(o_.threads);
+  o_.threads = start_threads(o_.threads);
   kernels_ = &kernels_for(o_.device);
   read_data(flags);
   expect_rows();

@@ -236,6 +236,19 @@ TEST(Train, ThreadsAndInstructionSetsDoNotChangeABit) {
   expect_refused(run("train", bench.tiny("mmx"), setting), "train", "FULLBAND_ISA=mmx");
 }
 
+TEST(Train, FarMoreThreadsThanCoresAreNotStarted) {
+  Bench bench;
+  Words words = bench.tiny("many", 10);
+  *(std::find(words.begin(), words.end(), "--threads") + 1) = "4096";
+  Ran ran = run("train", words);
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+  EXPECT_EQ(ran.err.rfind("note: --threads 4096: this machine has ", 0), 0u) << ran.err;
+  EXPECT_FALSE(has(ran.out, "4096 threads"));
+  bench.train(bench.tiny("one", 10));
+  expect_same_end(bench, "one", "many", 10);
+}
+
 TEST(Train, KilledAndResumedItEndsWithTheSameBits) {
   struct Variant {
     const char* name;
