@@ -57,7 +57,8 @@ class Flags {
   static Flag named(const std::string& name, const std::string& kind, const std::string& help);
   void add_flag(Flag flag);
   Flag* find(const std::string& name);
-  std::string unknown(const std::string& name, const std::string& dashes) const;
+  bool asks_for_help(const std::vector<std::string>& words);
+  std::string unknown(const std::string& name, bool in_file) const;
   // What a flag is to be set to; without a flag: the file that --config names.
   struct Setting {
     Flag* flag;

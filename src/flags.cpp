@@ -11,6 +11,7 @@
 #include "error.h"
 #include "files.h"
 #include "log.h"
+#include "program.h"
 
 static std::string normal(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
@@ -177,25 +178,38 @@ std::vector<std::pair<std::string, std::string>> Flags::values() const {
 
 void Flags::set(const std::string& name, const std::string& value, const std::string& where) {
   Flag* flag = find(name);
-  if (!flag) fail("%s: %s", where.c_str(), unknown(name, "").c_str());
+  if (!flag) fail("%s: %s", where.c_str(), unknown(name, true).c_str());
   flag->read(value, where + ": " + flag->name);
 }
 
-std::string Flags::unknown(const std::string& name, const std::string& dashes) const {
-  std::vector<std::string> names = {"config", "help"};
+std::string Flags::unknown(const std::string& name, bool in_file) const {
+  std::string dashes = in_file ? "" : "--";
+  std::vector<std::string> names;
+  if (!in_file) names = {"config", "help"};
   for (const Flag& flag : flags_) {
     names.push_back(normal(flag.name));
-    if (flag.is_bool) names.push_back("no-" + normal(flag.name));
+    if (flag.is_bool && !in_file) names.push_back("no-" + normal(flag.name));
   }
   std::string nearest = nearest_word(normal(name), names);
   std::string hint = nearest.empty() ? "--help lists the flags" : "did you mean " + dashes + nearest + "?";
   return "unknown flag " + dashes + name + "; " + hint;
 }
 
+// --help anywhere, whatever else is wrong; -h where it is not the value of the flag before it.
+bool Flags::asks_for_help(const std::vector<std::string>& words) {
+  auto takes_a_value = [&](const std::string& word) {
+    if (word.compare(0, 2, "--") != 0) return false;
+    Flag* flag = find(word.substr(2));
+    return normal(word) == "--config" || (flag && !flag->is_bool && flag->alone.empty());
+  };
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] == "--help" || (words[i] == "-h" && !(i > 0 && takes_a_value(words[i - 1])))) return true;
+  return false;
+}
+
 void Flags::parse(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  for (const std::string& word : words) {
-    if (word != "--help" && word != "-h") continue;
+  if (asks_for_help(words)) {
     std::fputs(help().c_str(), stdout);
     std::exit(0);
   }
@@ -219,7 +233,7 @@ Flags::Setting Flags::setting_at(const std::vector<std::string>& words, size_t* 
   const std::string& word = words[*at];
   bool two_dashes = word.compare(0, 2, "--") == 0 && word.size() > 2;
   if (!two_dashes && word.size() > 1 && word[0] == '-' && word != "--")
-    fail("%s", unknown(word.substr(1), "--").c_str());
+    fail("%s", unknown(word.substr(1), false).c_str());
   if (!two_dashes) fail("stray word `%s`; a value follows its flag, as in --name value", word.c_str());
   size_t equals = word.find('=');
   bool has_value = equals != std::string::npos;
@@ -232,7 +246,7 @@ Flags::Setting Flags::setting_at(const std::vector<std::string>& words, size_t* 
     fail("%s: --%s has a value and cannot be turned off", where.c_str(), negated->name.c_str());
   if (negated && has_value) fail("%s takes no value", where.c_str());
   if (negated) return {negated, "false", where};
-  if (!flag && !is_config) fail("%s", unknown(name, "--").c_str());
+  if (!flag && !is_config) fail("%s", unknown(name, false).c_str());
 
   if (has_value) return {flag, word.substr(equals + 1), where};
   std::string next = *at + 1 < words.size() ? words[*at + 1] : "--";
@@ -242,7 +256,8 @@ Flags::Setting Flags::setting_at(const std::vector<std::string>& words, size_t* 
   if (alone && flag && !flag->alone.empty()) return {flag, flag->alone, where};
   if (*at + 1 == words.size()) fail("%s needs a value", where.c_str());
   if (next.compare(0, 2, "--") == 0)
-    fail("%s needs a value (if `%s` is meant, write %s=%s)", where.c_str(), next.c_str(), where.c_str(), next.c_str());
+    fail("%s needs a value (if `%s` is meant, write %s=%s)", where.c_str(), next.c_str(), where.c_str(),
+         shell_word(next).c_str());
   ++*at;
   return {flag, next, where};
 }
@@ -288,7 +303,12 @@ Flags::Setting Flags::setting_in(const std::string& line, const std::string& whe
   std::string name = trim(line.substr(0, equals)), value = trim(line.substr(equals + 1));
   Flag* flag = find(name);
   if (!flag && normal(name) == "config") fail("%s: a file cannot name another --config", where.c_str());
-  if (!flag) fail("%s: %s", where.c_str(), unknown(name, "").c_str());
+  if (!flag && normal(name) == "help") fail("%s: --help belongs on the command line", where.c_str());
+  Flag* negated = !flag && normal(name).compare(0, 3, "no-") == 0 ? find(name.substr(3)) : nullptr;
+  if (negated && negated->is_bool)
+    fail("%s: --%s belongs on the command line; here, write %s = false", where.c_str(), name.c_str(),
+         negated->name.c_str());
+  if (!flag) fail("%s: %s", where.c_str(), unknown(name, true).c_str());
   bool quoted = !value.empty() && (value[0] == '"' || value[0] == '\'');
   return {flag, quoted ? unquote(value, where) : without_comment(value), where + ": " + flag->name};
 }

@@ -110,6 +110,13 @@ TEST(Flags, AValueMayBeginWithADash) {
   EXPECT_EQ(s, "- a list");
 }
 
+TEST(Flags, AValueMayBeDashH) {
+  Options o;
+  o.parse({"--out", "-h", "--width", "5"});
+  EXPECT_EQ(o.out, "-h");
+  EXPECT_EQ(refusal({"--config", "-h"}), "cannot read -h: No such file or directory");
+}
+
 TEST(Flags, AValueMayBeEmpty) {
   Options o;
   o.parse({"--out="});
@@ -141,6 +148,8 @@ TEST(Flags, AStrayWordIsNamed) {
 TEST(Flags, AMissingValueIsNamed) {
   EXPECT_EQ(refusal({"--width"}), "--width needs a value");
   EXPECT_EQ(refusal({"--out", "--width", "3"}), "--out needs a value (if `--width` is meant, write --out=--width)");
+  EXPECT_EQ(refusal({"--out", "-- a folder"}),
+            "--out needs a value (if `-- a folder` is meant, write --out='-- a folder')");
   EXPECT_EQ(refusal({"--config"}), "--config needs a value");
 }
 
@@ -220,6 +229,11 @@ TEST(Flags, AMistakeInAFileIsNamedByItsLine) {
   EXPECT_TRUE(has(config_refusal("out = \"a\\q\""), "run.conf:1: expected \\\\"));
   EXPECT_TRUE(has(config_refusal("out = \"a\\"), "run.conf:1: expected \\\\"));
   EXPECT_EQ(config_refusal("config = a"), "run.conf:1: a file cannot name another --config");
+  EXPECT_EQ(config_refusal("help = 1"), "run.conf:1: --help belongs on the command line");
+  EXPECT_EQ(config_refusal("no-head-gate = 1"),
+            "run.conf:1: --no-head-gate belongs on the command line; here, write head-gate = false");
+  EXPECT_EQ(config_refusal("no-width = 1"), "run.conf:1: unknown flag no-width; --help lists the flags");
+  EXPECT_EQ(config_refusal("halp = 1"), "run.conf:1: unknown flag halp; --help lists the flags");
   EXPECT_EQ(config_refusal("fusion = x"), "run.conf:1: fusion: `x` is not one of none, gate, concat, add");
   EXPECT_TRUE(has(config_refusal(std::string("\0\x01\xFF", 3)), "run.conf:1: expected"));
 }
@@ -278,6 +292,8 @@ TEST(FlagsDeathTest, HelpIsPrintedAndEndsWell) {
   };
   EXPECT_EXIT(parse({"--width", "x", "--help"}), testing::ExitedWithCode(0), "^Usage: train");
   EXPECT_EXIT(parse({"-h"}), testing::ExitedWithCode(0), "--width N");
+  EXPECT_EXIT(parse({"--head-gate", "-h"}), testing::ExitedWithCode(0), "--width N");
+  EXPECT_EXIT(parse({"--out=x", "-h"}), testing::ExitedWithCode(0), "--width N");
 }
 
 TEST(FlagsDeathTest, TwoFlagsOfOneNameAreOurMistake) {

@@ -93,6 +93,7 @@ TEST_F(SampleTest, TakesPromptsFromAFileAndFromItsInput) {
 }
 
 TEST_F(SampleTest, TakesAnyBytes) {
+  EXPECT_EQ(said({"--prompt", "-h", "--tokens", "0"}), "-h\n");
   std::string odd("a\0b\xff\xfe\x80 \xe2\x82\n", 9);
   std::string text = said({"--tokens", "3"}, with_input(odd));
   EXPECT_EQ(text.substr(0, 8), odd.substr(0, 8));
