@@ -2,8 +2,8 @@
 #include "corpus.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 #include "error.h"
 #include "flags.h"
@@ -47,9 +47,10 @@ int parse_task(const std::string& word, const std::string& mix) {
 }
 
 double parse_weight(const std::string& word, const std::string& mix) {
-  char* end;
-  double weight = std::strtod(word.c_str(), &end);
-  if (word.empty() || *end != 0 || !std::isfinite(weight) || weight < 0)
+  double weight = 0;
+  const char* last = word.data() + word.size();
+  auto [end, error] = std::from_chars(word.data(), last, weight);
+  if (error != std::errc() || end != last || !std::isfinite(weight) || weight < 0)
     fail("\"%s\" is no weight in the mix \"%s\": a task's weight is a number from 0", word.c_str(), mix.c_str());
   return weight;
 }

@@ -1,6 +1,7 @@
 #include "passes.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <numeric>
 
@@ -295,9 +296,10 @@ PassSchedule::PassSchedule(const std::string& text) : text_(text) {
   }
   const char* p = form.c_str();
   auto number = [&] {
-    char* end;
-    double x = *p >= '0' && *p <= '9' ? std::strtod(p, &end) : (end = const_cast<char*>(p), -1);
-    if (end == p || !(x >= 0 && x <= 100)) wrong("a number from 0 to 100 is missing");
+    double x = -1;
+    auto [end, error] = std::from_chars(p, form.c_str() + form.size(), x);
+    if (*p < '0' || *p > '9' || error != std::errc() || !(x >= 0 && x <= 100))
+      wrong("a number from 0 to 100 is missing");
     p = end;
     return x;
   };

@@ -480,6 +480,7 @@ TEST(PassSchedule, NamesWhatIsWrongInOneLine) {
       {"0.5", "fractions start at 0 and increase to at most 1"},
       {"0:100,0.5", "a fraction is followed by a colon"},
       {"0:50", "the percentages of a stage must add up to 100"},
+      {"0:0x64", "the percentages of a stage must add up to 100"},
       {"0:50/60", "the percentages of a stage must add up to 100"},
       {"0:100;0.5:100", "stages are separated by commas"},
       {"0:100 ", "stages are separated by commas"},

@@ -573,6 +573,7 @@ TEST(Train, EveryMistakeIsOneLineAndNothingIsBegun) {
       {{"--model", "macro"}, "no such preset"},
       {{"--passes", "0"}, "from 1 to 16"},
       {{"--passes", "0:50/20"}, "add up to 100"},
+      {{"--passes", "0:0x64"}, "add up to 100"},
       {{"--passes", "2", "--fusion", "none"}, "needs a model with feedback"},
       {{"--fusion", "sum"}, "not one of gate, concat, add, none"},
       {{"--batch-tokens", "100"}, "not a multiple"},
