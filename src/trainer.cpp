@@ -255,8 +255,12 @@ static bool ends_with_table(const std::string& log, int64_t step) {
   std::string lines = file_exists(log) ? read_file(log) : "";
   if (lines.empty()) return false;
   size_t begin = lines.rfind('\n', lines.size() - 2) + 1;  // npos + 1 = 0
-  Json last = parse_json(lines.substr(begin), log);
-  return last.find("final") && last.get_int("step", log) == step;
+  try {
+    Json last = parse_json(lines.substr(begin), log);
+    return last.find("final") && last.get_int("step", log) == step;
+  } catch (const Error&) {  // somebody else's line
+    return false;
+  }
 }
 
 // A prompt to begin with, from the held-out part: a puzzle up to its first answer, or a text's first words.

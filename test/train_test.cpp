@@ -466,6 +466,11 @@ TEST(Train, AFinishedRunShowsItsTableAgainOrGoesOn) {
   EXPECT_TRUE(has(ran.out, "Held-out text"));
   EXPECT_EQ(contents(bench / "out/log.jsonl"), before);
   EXPECT_TRUE(bench.model("out", 30) == model);
+  for (const char* line : {"{\"final\": true}\n", "\n\n"}) {  // not ours
+    put(bench / "out/log.jsonl", before + line);
+    bench.train({"--resume", "--out", bench / "out", "--threads", "1"});
+  }
+  put(bench / "out/log.jsonl", before);
   bench.train({"--resume", "--out", bench / "out", "--steps", "40", "--threads", "1"});
   EXPECT_NE(bench.model("out", 40), "");
   expect_refused(run("train", {"--resume", "--out", bench / "out", "--steps", "20"}), "train", "already at step 40");
