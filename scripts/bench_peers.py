@@ -66,7 +66,7 @@ def torch_attention(task):
     return work
 
 
-def transformer(vocab, context):
+def transformer(vocab, context, dtype=None):
     """The one-pass model of docs/model.md, d12, as one would write it in PyTorch."""
     import torch
     import torch.nn.functional as F
@@ -74,7 +74,7 @@ def transformer(vocab, context):
     s = dict(D12, vocab=vocab)
     D, H, d, ff, alpha = s["width"], s["heads"], s["head_dim"], s["ffn"], (2 * s["layers"]) ** -0.5
     angle = torch.outer(torch.arange(context), 10000.0 ** (-torch.arange(0, d, 2) / d))
-    cos, sin = angle.cos(), angle.sin()
+    cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
 
     def rotary(x, at):
         a, b = x.chunk(2, -1)
@@ -119,7 +119,7 @@ def transformer(vocab, context):
             logits = F.linear(self.hidden(tokens, torch.arange(tokens.shape[1])), self.embedding.weight)
             return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
-    return Model()
+    return Model().to(dtype)
 
 
 def torch_step(task):
@@ -141,7 +141,7 @@ def torch_step(task):
 def torch_decode(task):
     import torch
     context, B, dtype = 128, task["batch"], torch.bfloat16 if task["weights"] == "bf16" else torch.float32
-    model = transformer(D12["vocab"], context).to(dtype)
+    model = transformer(D12["vocab"], context, dtype)
     caches = [tuple(torch.zeros(B, D12["heads"], context, D12["head_dim"], dtype=dtype) for _ in range(2)) for _ in range(D12["layers"])]
     position = [0]
 

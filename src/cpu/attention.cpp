@@ -44,6 +44,25 @@ void collect(float* out, const float* in, int kv_head, const Segment& s, Keys ke
               shape.head_dim, shape.wide());
 }
 
+// One head's keys or values, from keys.base on.
+struct KeyRows {
+  const float* p;
+  size_t step;
+};
+
+// Where they lie, for the few query rows of a decoded token, which read each of them once; else collected into `space`,
+// which is null where that is not needed.
+bool serve_in_place(const Segment& s, const Shape& shape) {
+  bool in_one_piece = s.position == 0 || s.own_kv == s.prefix_kv + s.position;
+  return in_one_piece && shape.head_dim % kWidth == 0 && s.rows * shape.group() < kTileRows;
+}
+KeyRows key_rows_of(const float* in, float* space, int kv_head, const Segment& s, Keys keys, const Shape& shape) {
+  size_t row = size_t(shape.kv_heads) * shape.head_dim;
+  if (!space) return {in + s.kv_row(keys.base) * row + kv_head * shape.head_dim, row};
+  collect(space, in, kv_head, s, keys, shape);
+  return {space, size_t(shape.wide())};
+}
+
 // And back.
 void return_rows(float* out, const float* in, int kv_head, const Segment& s, Keys keys, const Shape& shape) {
   size_t row = size_t(shape.kv_heads) * shape.head_dim;
@@ -52,11 +71,11 @@ void return_rows(float* out, const float* in, int kv_head, const Segment& s, Key
                 shape.head_dim * sizeof(float));
 }
 
-// Collected rows [key][wide] as strips of kTileColumns keys side by side, for products over head_dim.
-void transpose(float* out, const float* rows, Keys keys, const Shape& shape) {
+// Strips of kTileColumns keys side by side, for products over head_dim.
+void transpose(float* out, KeyRows rows, Keys keys, const Shape& shape) {
   for (int j = 0; j < keys.count(); j += kTileColumns) {
     int columns = keys.count() - j < kTileColumns ? keys.count() - j : kTileColumns;
-    pack_transposed(out + size_t(j) * shape.head_dim, rows + size_t(j) * shape.wide(), shape.wide(), shape.head_dim,
+    pack_transposed(out + size_t(j) * shape.head_dim, rows.p + size_t(j) * rows.step, rows.step, shape.head_dim,
                     columns, kTileColumns);
   }
 }
@@ -108,12 +127,12 @@ Lanes only(Lanes x, int first, int last, float other) {
 }
 
 // out[r] (rows × wide) continues the chain over the keys visible to row r of weights[r][j] · b[j], in increasing j.
-void sum_over_keys(float* out, const float* weights, const float* b, Rows strip, Keys keys, const Shape& shape) {
+void sum_over_keys(float* out, const float* weights, KeyRows b, Rows strip, Keys keys, const Shape& shape) {
   int wide = shape.wide(), padded = keys.padded();
   auto continue_rows = [&](int r, int rows, int from, int to) {  // keys [from, to)
     if (from >= to) return;
     multiply(out + r * wide, wide, {weights + size_t(r) * padded + from - keys.base, size_t(padded), 1},
-             b + size_t(from - keys.base) * wide, wide, rows, to - from, wide, true);
+             b.p + size_t(from - keys.base) * b.step, b.step, rows, to - from, wide, true);
   };
   int begin = shape.first(strip.t1), end = strip.t0 + 1;  // the keys that every row sees
   if (begin >= end) {
@@ -164,12 +183,13 @@ void forward_task(float* y, float* row_max, float* row_scale, const float* q, co
   Keys keys = keys_of(s, shape);
   int d = shape.head_dim, wide = shape.wide(), padded = keys.padded();
   size_t packed = size_t(padded) * (wide > d ? wide : d);
+  bool in_place = serve_in_place(s, shape);
   Pieces pieces{thread_workspace(1, 3 * packed + size_t(kTileRows) * (padded + wide) + 128)};
-  float *rows = pieces.take(packed), *transposed = pieces.take(packed), *values = pieces.take(packed);
+  float *transposed = pieces.take(packed), *key_space = nullptr, *value_space = nullptr;
+  if (!in_place) key_space = pieces.take(packed), value_space = pieces.take(packed);
   float *scores = pieces.take(size_t(kTileRows) * padded), *sums = pieces.take(size_t(kTileRows) * wide);
-  collect(rows, k, kv_head, s, keys, shape);
-  transpose(transposed, rows, keys, shape);
-  collect(values, v, kv_head, s, keys, shape);
+  transpose(transposed, key_rows_of(k, key_space, kv_head, s, keys, shape), keys, shape);
+  KeyRows values = key_rows_of(v, value_space, kv_head, s, keys, shape);
   Lanes scale = splat(shape.scale());
 
   for (int head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head)
@@ -213,16 +233,15 @@ void backward_task(float* dq, float* dk, float* dv, const float* dy, const float
   int block_most = block_rows(keys, 2);
   Pieces pieces{
       thread_workspace(1, 6 * packed + size_t(block_most) * (2 * padded + 2 * wide) + size_t(kTileRows) * wide + 256)};
-  float *key_rows = pieces.take(packed), *value_rows = pieces.take(packed);
+  float *key_space = pieces.take(packed), *value_space = pieces.take(packed);
   float *keys_t = pieces.take(packed), *values_t = pieces.take(packed);
   float *dkeys = pieces.take(packed), *dvalues = pieces.take(packed);
   float *p = pieces.take(size_t(block_most) * padded), *ds = pieces.take(size_t(block_most) * padded);
   float *q_rows = pieces.take(size_t(block_most) * wide), *dy_rows = pieces.take(size_t(block_most) * wide);
   float* sums = pieces.take(size_t(kTileRows) * wide);
-  collect(key_rows, k, kv_head, s, keys, shape);
+  KeyRows key_rows = key_rows_of(k, key_space, kv_head, s, keys, shape);
   transpose(keys_t, key_rows, keys, shape);
-  collect(value_rows, v, kv_head, s, keys, shape);
-  transpose(values_t, value_rows, keys, shape);
+  transpose(values_t, key_rows_of(v, value_space, kv_head, s, keys, shape), keys, shape);
   collect(dkeys, dk, kv_head, s, keys, shape);
   collect(dvalues, dv, kv_head, s, keys, shape);
   Lanes scale = splat(shape.scale());
