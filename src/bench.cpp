@@ -371,8 +371,10 @@ void bench_decode(const Kernels& run, const Options& o) {
   };
   // What a token must read: every matrix of the stack, and E for the logits.
   double bytes = 0;
+  double width = o.weights == "f32" ? 4 : 2;
   for (const ProductWeight& p : product_weights(config))
-    if (!p.feedback || mode != DecodeMode::standard) bytes += double(p.in) * p.out * (o.weights == "f32" ? 4 : 2);
+    if (!p.feedback || mode != DecodeMode::standard) bytes += double(p.in) * p.out * width;
+  if (mode != DecodeMode::standard) bytes -= double(config.width) * config.width * width;  // W_G: gates are cached
   Block stream(kStream);
   Times t = take_turns(o.seconds * 2, token, [&] { run.stream_read(stream.data(), kStream); });
   double rate = bytes / t.work, peak = 4.0 * kStream / t.ceiling;

@@ -3,8 +3,8 @@
 // Each output element is one fma chain in increasing inner index. Bound by arithmetic (2 · rows · in · out operations),
 // if memory is kept out of the way. The inner dimension is cut into blocks. In a block the left factor is packed in
 // panels of kTileRows rows, by all threads together; the right one in groups of strips of kTileColumns columns, by the
-// thread that needs them, where they stay in its second-level cache. A panel then stays in the first-level cache while
-// a group's strips pass by. Threads share strips, or panels where strips are few.
+// thread that needs them, where they stay in its second-level cache while all panels pass by. Threads share strips, or
+// panels where strips are few.
 #include "kernels.h"
 #include "tables.h"
 #include "tile.h"
