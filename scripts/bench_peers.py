@@ -14,6 +14,7 @@ import ctypes.util
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -281,18 +282,18 @@ def compare_decode(options, report):
     for weights in ("f32", "bf16"):
         for batch in (1, 8):
             peer = Peer("decode", options, batch=batch, weights=weights)
-            modes, theirs = {}, 0
+            best, theirs, soft_costs = None, 0, []
             for _ in range(options.rounds):
                 theirs = max(theirs, batch / peer.run()["seconds"])
-                for mode in ("standard", "soft"):
-                    ours = engine(options, "decode", "--batch", str(batch), "--weights", weights, "--mode", mode)[0]
-                    if mode not in modes or ours["tokens_per_s"] > modes[mode]["tokens_per_s"]:
-                        modes[mode] = ours
+                words = ("decode", "--batch", str(batch), "--weights", weights, "--mode")
+                ours, soft = engine(options, *words, "standard")[0], engine(options, *words, "soft")[0]
+                soft_costs.append(soft["standard_tokens_per_s"] / soft["tokens_per_s"])
+                if best is None or ours["tokens_per_s"] > best["tokens_per_s"]:
+                    best = ours
             peer.close()
-            standard, soft = modes["standard"], modes["soft"]
-            report.line(f"decode d12 {weights} batch {batch}", tokens_per_s=standard["tokens_per_s"],
-                        of_bandwidth=standard["gb_per_s"] / standard["stream_gb_per_s"], torch_tokens_per_s=theirs,
-                        ratio=standard["tokens_per_s"] / theirs, soft_cost=standard["tokens_per_s"] / soft["tokens_per_s"])
+            report.line(f"decode d12 {weights} batch {batch}", tokens_per_s=best["tokens_per_s"],
+                        of_bandwidth=best["gb_per_s"] / best["stream_gb_per_s"], torch_tokens_per_s=theirs,
+                        ratio=best["tokens_per_s"] / theirs, soft_cost=statistics.median(soft_costs))
 
 
 def compare_prefill(options, report):
