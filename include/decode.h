@@ -46,7 +46,8 @@ struct DecoderBuffers {
   float* cached_gates;                 // GateCache::kRows × D, at most the vocabulary's
 };
 
-// Several sequences, each in a slot of its own, with its cache and its carry.
+// Several sequences, each in a slot of its own, with its cache and its carry. The weights must not change while it lives:
+// gates, and packed weights, are computed from them once.
 class Decoder {
  public:
   Decoder(const Kernels&, const ModelConfig&, const ModelParams&, DecoderLimits);

@@ -193,9 +193,11 @@ void bench_attention(const Kernels& run, const Options& o) {
   for (int T : lengths) {
     size_t n = size_t(T) * kHeads * kHeadDim;
     Block q(n), k(n), v(n), y(n), dy(n), dq(n), dk(n), dv(n), most(size_t(T) * kHeads), scale(most.size());
-    uint64_t seed = 1;
-    for (Block* b : {&q, &k, &v, &dy})
-      for (size_t i = 0; i < n; ++i) b->data()[i] = random_symmetric(random_key(1, seed), i), seed += i + 1 == n;
+    uint64_t seed = 0;
+    for (Block* b : {&q, &k, &v, &dy}) {
+      uint64_t key = random_key(1, ++seed);
+      for (size_t i = 0; i < n; ++i) b->data()[i] = random_symmetric(key, i);
+    }
     Segment all{0, T, 0, 0, 0};
     auto forward = [&] {
       run.attention_forward(y.data(), most.data(), scale.data(), q.data(), k.data(), v.data(), &all, 1, kHeads, kHeads,
@@ -250,10 +252,6 @@ int rows_of(int batch, int seq) {
   return int(rows);
 }
 
-PrefixMixin mixin_of(const Options& o) {
-  return o.mixin == "uniform" ? PrefixMixin::uniform : o.mixin == "half" ? PrefixMixin::half : PrefixMixin::off;
-}
-
 void bench_step(const Kernels& run, const Options& o) {
   int batch = o.batch > 0 ? o.batch : 4, seq = o.seq > 0 ? o.seq : 64, passes = PassSchedule(o.passes).most_passes(),
       tokens = rows_of(batch, seq);
@@ -277,7 +275,6 @@ void bench_step(const Kernels& run, const Options& o) {
   PassRunner runner(run, model.config, limits);
   Batch data = random_batch(batch, seq, config.vocab);
   PassOptions options;
-  options.mixin = mixin_of(o);
 
   double operations = 0, rows = 0, gradient_seconds = 1e30, update_seconds = 1e30;
   int64_t steps = 0;
@@ -286,7 +283,7 @@ void bench_step(const Kernels& run, const Options& o) {
     // The median prefix: a drawn one would make steps differ.
     auto prefix = draw_prefixes(data, passes, options, 0, 0);
     for (auto& pass : prefix)
-      for (int& p : pass) p = options.mixin == PrefixMixin::off ? 1 : (seq + 1) / 2;
+      for (int& p : pass) p = o.mixin == "off" ? 1 : (seq + 1) / 2;
     PassPlan plan_of_step = plan_passes(data, passes, prefix, options, steps, 0, data.target_count());
     PassLosses losses;
     run.zero(grads.data(), int64_t(grads.size()));
@@ -459,8 +456,7 @@ int main(int argc, char** argv) {
               "prefill: in the prompt (0: 1024)",
               0, 1 << 20);
     flags.add("passes", &o.passes, "step: number of passes");
-    flags.choice("prefix-mixin", &o.mixin, {"half", "uniform", "off"},
-                 "step: plain prefix of later passes, at its mean");
+    flags.choice("prefix-mixin", &o.mixin, {"uniform", "off"}, "step: plain prefix of later passes, at its mean");
     flags.choice("recompute", &o.recompute, {"none", "norms", "block"}, "step: what backward computes again");
     flags.choice("weights", &o.weights, {"f32", "bf16"}, "decode: format of the matrices");
     flags.choice("mode", &o.mode, {"standard", "soft", "fused", "sequential"}, "decode: mode");
