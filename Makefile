@@ -13,7 +13,10 @@ LDFLAGS := -pthread $(EXTRA)
 
 PROGRAMS := train sample eval
 ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp) src/bench.cpp,$(wildcard src/*.cpp))
-TESTS := $(wildcard test/*.cpp)
+TESTS := $(wildcard test/*.cpp test/cuda/*.cpp test/simt/*_test.cpp)
+EMULATOR := $(filter-out %_test.cpp,$(wildcard test/simt/*.cpp))
+EMULATED = $(patsubst cuda/%.cu,$(BUILD)/emulated/%.o,$(wildcard cuda/*.cu)) \
+  $(EMULATOR:test/simt/%.cpp=$(BUILD)/emulated/simt/%.o)
 
 # The CPU kernels are built once for each instruction set, in a namespace of its own, and chosen when the program starts.
 MACHINE := $(shell $(CXX) -dumpmachine)
@@ -63,9 +66,18 @@ $(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
 TEST_OBJECTS := $(TESTS:test/%.cpp=$(BUILD)/test/%.o)
 $(BUILD)/test/%.o: test/%.cpp | gtest
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) -Isrc/cpu -MMD -MP -c -o $@ $<
+	$(CXX) $(CXXFLAGS) -Isrc/cpu -Itest -Itest/simt -Icuda -MMD -MP -c -o $@ $<
 $(BUILD)/tests: $(TEST_OBJECTS) $(LIBRARY)
 	@$(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main
+
+# The CUDA kernels on the CPU, for the tests: test/simt/ stands in for CUDA's headers.
+EMULATED_FLAGS := -Itest/simt -Icuda -fno-strict-aliasing
+$(BUILD)/emulated/%.o: cuda/%.cu
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) $(EMULATED_FLAGS) -MMD -MP -x c++ -c -o $@ $<
+$(BUILD)/emulated/simt/%.o: test/simt/%.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) $(EMULATED_FLAGS) -MMD -MP -c -o $@ $<
 
 gtest:
 	@sh test/find_gtest.sh $(CXX)
@@ -84,6 +96,6 @@ sanitize:
 clean:
 	rm -rf build $(PROGRAMS) bench
 
--include $(wildcard $(BUILD)/*.d $(BUILD)/test/*.d $(BUILD)/cpu/*/*.d)
+-include $(wildcard $(addprefix $(BUILD)/,*.d test/*.d test/*/*.d cpu/*/*.d emulated/*.d emulated/simt/*.d))
 .PHONY: all test test-long sanitize clean gtest
 .SECONDARY:

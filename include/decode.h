@@ -42,8 +42,8 @@ struct DecoderBuffers {
   Tape tape;              // keys and values: sequences × context rows a layer
   EmbeddedTokens tokens;  // rows
   FeedbackTape feedback;
-  float *carry, *logit_rows, *logits;  // a sequence
-  float* cached_gates;                 // GateCache::kRows × D, at most the vocabulary's
+  act *carry, *logit_rows, *logits;  // a sequence
+  act* cached_gates;                 // GateCache::kRows × D, at most the vocabulary's
 };
 
 // Several sequences, each in a slot of its own, with its cache and its carry. The weights must not change while it lives:
@@ -51,18 +51,20 @@ struct DecoderBuffers {
 class Decoder {
  public:
   Decoder(const Kernels&, const ModelConfig&, const ModelParams&, DecoderLimits);
-  static void plan_memory(Plan&, const ModelConfig&, DecoderLimits);
+  static void plan_memory(Plan&, const Kernels&, const ModelConfig&, DecoderLimits);
 
   // Starts slots 0 … prompts.size() − 1 with these prompts, each of 1 … context tokens; other slots become empty.
   void prefill(const std::vector<std::vector<int>>& prompts, DecodeMode, int prefill_passes = 1);
   // One more token for each of these (distinct) slots; their positions must be below context().
   void advance(const std::vector<int>& slots, const std::vector<int>& tokens);
-  // Logits after the last token of each of these slots: slots × vocab, valid until the next call.
+  // A next token for each of these slots, drawn by its own key. Does not move on.
+  std::vector<int> sample(const std::vector<int>& slots, const Sampling&, const std::vector<uint64_t>& keys);
+  // Logits after the last token of each of these slots: slots × vocab in the host's memory, valid until the next call.
   const float* logits(const std::vector<int>& slots);
 
   int position(int slot) const { return positions_[slot]; }  // tokens taken so far
   int context() const { return limits_.context; }
-  const float* carry(int slot) const { return b_.carry + size_t(slot) * config_.width; }  // h of the last token
+  const act* carry(int slot) const { return run_.at(b_.carry, size_t(slot) * config_.width); }  // h of the last token
 
  private:
   struct Row {
@@ -70,8 +72,9 @@ class Decoder {
     int source;  // the row of the carried state, −1: plain input
   };
   void find_gates(const std::vector<int>& tokens, InputRows* input);
-  void run_rows(const Row* rows, int count, const float* carried);
-  void prefill_pass(const std::vector<std::vector<int>>& prompts, const float* previous, float* states);
+  void run_rows(const Row* rows, int count, const act* carried);
+  void prefill_pass(const std::vector<std::vector<int>>& prompts, const act* previous, act* states);
+  void compute_logits(const std::vector<int>& slots);
 
   const Kernels& run_;
   const ModelConfig& config_;
@@ -79,6 +82,7 @@ class Decoder {
   DecoderLimits limits_;
   DecodeMode mode_ = DecodeMode::standard;
   Block rope_, memory_;
+  OnHost logits_;
   DecoderBuffers b_;
   std::unique_ptr<PackedWeights> packed_;
   GateCache gate_cache_;

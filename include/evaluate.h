@@ -46,4 +46,4 @@ Json to_json(const Evaluation&, const std::vector<Puzzle>& puzzles);
 constexpr int kEvaluationRows = 1024;  // rows of a validation batch
 const std::vector<int> kReportedPasses = {0, 1, 2, 3, 5, 10, 30};
 // Of an evaluation with or without puzzles, or of a sample.
-void plan_evaluation_memory(Plan&, const ModelConfig&, int batch_rows, bool puzzles);
+void plan_evaluation_memory(Plan&, const Kernels&, const ModelConfig&, int batch_rows, bool puzzles);

@@ -18,21 +18,22 @@
 #include "params.h"
 
 struct FeedbackTape {
-  float *carried, *value, *fused, *rrms;  // rows × D: h~, the value before its gate, f; rows: of f's norm
-  float *pair, *gate;                     // concat: rows × 2D, rows × D
+  act *carried, *value, *fused;  // rows × D: h~, the value before its gate, f
+  float* rrms;                   // rows: of f's norm
+  act *pair, *gate;              // concat: rows × 2D, rows × D
 };
 FeedbackTape cut_feedback_tape(Cutter&, const ModelConfig&, size_t rows);
-FeedbackTape from_row(FeedbackTape, const ModelConfig&, size_t row);
 
 struct FeedbackGradient {
-  float *dfused, *dvalue, *dgate, *dpair, *dcarried;  // scratch, rows × D (dpair: 2D)
+  act *dfused, *dvalue, *dgate, *dpair, *dcarried;  // scratch, rows × D (dpair: 2D)
 };
 FeedbackGradient cut_feedback_gradient(Cutter&, const ModelConfig&, size_t rows);
 
 // What depends on tokens alone, so that all passes share it: E[token], ê, its norm's 1/rms, σ(W_G ê) (fusion gate).
 struct EmbeddedTokens {
-  float *e, *embedded, *rrms, *gates;  // tokens × D; rrms: tokens
-  float* mixed;                        // scratch, rows × D, for inputs of both kinds
+  act *e, *embedded, *gates;  // tokens × D
+  float* rrms;                // tokens
+  act* mixed;                 // scratch, rows × D, for inputs of both kinds
 };
 EmbeddedTokens cut_embedded_tokens(Cutter&, const ModelConfig&, size_t tokens, bool feedback);
 
@@ -54,25 +55,26 @@ struct Feedback {
   const ModelConfig& config;
   const PackedWeights* packed = nullptr;  // where forward finds the matrices, if not where they lie
 
+  FeedbackTape from_row(FeedbackTape, size_t row) const;
   // Everything of EmbeddedTokens for these tokens; the gates only where rows will be fused.
   void embed(const ModelParams&, const EmbeddedTokens&, const int* tokens, int count, bool fused) const;
   // σ(W_G ê), rows × D; embed's part of it.
-  void gates(const ModelParams&, float* gates, const float* embedded, int rows) const;
+  void gates(const ModelParams&, act* gates, const act* embedded, int rows) const;
   // u (rows × D) from embedded tokens and states h.
-  void forward(const ModelParams&, const FeedbackTape&, float* u, const EmbeddedTokens&, const float* h,
+  void forward(const ModelParams&, const FeedbackTape&, act* u, const EmbeddedTokens&, const act* h,
                const InputRows&) const;
-  const float* plain_input(const EmbeddedTokens& t) const {
+  const act* plain_input(const EmbeddedTokens& t) const {
     return config.plain_input == PlainInput::raw ? t.e : t.embedded;
   }
   // Of the fused rows alone, from their du (fused rows × D): parameters' gradients, dembedded += (concat, add),
   // dgates_in += the gradient before the sigmoid (gate), and dh[source] += unless dh is null (a detached state).
-  void backward(const ModelParams&, const ModelParams& grads, const FeedbackTape&, const FeedbackGradient&, float* dh,
-                float* dembedded, float* dgates_in, const float* du, const float* gates, const InputRows&) const;
+  void backward(const ModelParams&, const ModelParams& grads, const FeedbackTape&, const FeedbackGradient&, act* dh,
+                act* dembedded, act* dgates_in, const act* du, const act* gates, const InputRows&) const;
   // Once, after all passes: through the gates' product to ê.
-  void gates_backward(const ModelParams&, const ModelParams& grads, float* dembedded, const float* dgates_in,
-                      const float* embedded, int rows) const;
+  void gates_backward(const ModelParams&, const ModelParams& grads, act* dembedded, const act* dgates_in,
+                      const act* embedded, int rows) const;
 
  private:
-  void fuse(const ModelParams&, const FeedbackTape&, float* u, const EmbeddedTokens&, const float* h,
+  void fuse(const ModelParams&, const FeedbackTape&, act* u, const EmbeddedTokens&, const act* h,
             const InputRows&) const;
 };

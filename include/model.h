@@ -19,6 +19,26 @@ struct Model {
   ModelParams params;
 };
 
+// A model's parameters where a table's kernels read them: the model's own memory, or floats on the device, and beside them
+// matrices and embedding rounded to the table's elements where those are not float.
+class Weights {
+ public:
+  Weights(const Kernels&, Model&);  // as the model is now
+  static void plan_memory(Plan&, const Kernels&, const ParamLayout&);
+
+  const ModelParams& params() const { return params_; }
+  float* floats() { return floats_.size() > 0 ? floats_.data() : model_.block.data(); }
+  void changed();    // after floats() were
+  void write();      // from the model, after it has changed
+  void read_back();  // to the model
+
+ private:
+  const Kernels& run_;
+  Model& model_;
+  Block floats_, elements_;  // empty where the model's own memory serves
+  ModelParams params_;
+};
+
 // The model's description in a checkpoint's folder.
 ModelConfig read_config(const std::string& checkpoint);
 // Reads a checkpoint's parameters into a model of that description, after checking the checkpoint's sums. Fails where
@@ -37,6 +57,3 @@ bool feedback_is_trained(const std::string& checkpoint, const ModelConfig&);
 ModelConfig as_trained(ModelConfig, bool feedback_trained);
 // The first tensor that holds a number which is not finite; null where all are.
 const Param* find_not_finite(const Model&);
-
-// The kernel table for --device auto|cpu|cuda.
-const Kernels& kernels_for(const std::string& device);

@@ -32,12 +32,12 @@ class Optimizer {
   static void plan_memory(Plan&, const ParamLayout&, const OptimizerOptions&);
 
   // The gradient's norm over the tensors that take part: all, or all but the feedback's in a one-pass step.
-  double gradient_norm(const float* grads, bool with_feedback) const;
+  double gradient_norm(const float* grads, bool with_feedback);
   // One update; leaves tensors that do not take part alone, as if absent.
   void step(float* params, const float* grads, double norm, bool with_feedback, int64_t step, int64_t steps);
 
-  // The state by name ("m.<parameter>", "v.<parameter>") and each tensor's step count.
-  std::vector<TensorView> state() const;
+  // The state by name ("m.<parameter>", "v.<parameter>"), valid until the next call, and each tensor's step count.
+  std::vector<TensorView> state();
   std::vector<int64_t> step_counts() const { return counts_; }
   void load(const SafetensorsFile& file, const std::vector<int64_t>& step_counts);
 
@@ -52,6 +52,11 @@ class Optimizer {
   const Kernels& run_;
   const ParamLayout& layout_;
   OptimizerOptions options_;
-  Block m_, v_, scratch_;        // v: of a NorMuon matrix, its first `rows` floats
+  double sum_squares(const float* x, int64_t n);
+  std::vector<TensorView> views(const float* m, const float* v) const;
+
+  Block m_, v_, scratch_;  // v: of a NorMuon matrix, its first `rows` floats
+  Block sums_;             // doubles, one a tensor
+  OnHost m_on_host_, v_on_host_;
   std::vector<int64_t> counts_;  // updates each tensor has had
 };

@@ -13,7 +13,7 @@ WeightFormat weight_format_named(const std::string&);
 
 // A matrix that a product reads, out × in; all of a model (of its shapes alone, where no parameters are given).
 struct ProductWeight {
-  const float* w;
+  const act* w;
   int in, out;
   bool feedback;
 };
@@ -24,11 +24,11 @@ class PackedWeights {
   PackedWeights(const Kernels&, const ModelConfig&, const ModelParams&, WeightFormat);
   static double bytes(const ModelConfig&, WeightFormat);
   // y = x wᵀ, where w is one of the model's matrices.
-  void multiply(float* y, const float* x, const float* w, int rows, int in, int out) const;
+  void multiply(act* y, const act* x, const act* w, int rows, int in, int out) const;
 
  private:
   struct Place {
-    const float* w;
+    const act* w;
     const void* packed;
   };
   const Kernels& run_;
@@ -38,8 +38,8 @@ class PackedWeights {
 };
 
 // The product as the weights are at hand: packed, or (null) where they lie.
-inline void multiply(const Kernels& run, const PackedWeights* packed, float* y, const float* x, const float* w,
-                     int rows, int in, int out) {
+inline void multiply(const Kernels& run, const PackedWeights* packed, act* y, const act* x, const act* w, int rows,
+                     int in, int out) {
   if (packed)
     packed->multiply(y, x, w, rows, in, out);
   else

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config.h"
+#include "kernels.h"
 #include "memory.h"
 #include "safetensors.h"
 
@@ -44,6 +45,9 @@ struct ModelParams {
   float* add;                                                                // add
 };
 ModelParams view_params(const ModelConfig&, const ParamLayout&, float* block);
+// As a table's kernels read them: gains and biases in `floats`, matrices and the embedding in `elements`, a block of the
+// same layout in acts.
+ModelParams view_params(const Kernels&, const ModelConfig&, const ParamLayout&, float* floats, act* elements);
 
 // Initial values (docs/model.md), a function of the seed and each tensor's name alone.
 void init_params(const ParamLayout&, float* block, uint64_t seed);

@@ -23,7 +23,7 @@ struct PassOptions {
   float lambda = 1;
   GradientMode gradient = GradientMode::through;
   PrefixMixin mixin = PrefixMixin::half;
-  float jitter = 0.05f;  // the paper: 0.02
+  float jitter = 0.05f;      // the paper: 0.02
   bool reuse_prefix = true;  // false computes every pass's prefix again: the same objective at a higher cost, for tests
   uint64_t seed = 0;
 };
@@ -78,26 +78,29 @@ struct PassBuffers {
   FeedbackTape feedback;  // fused rows of all passes
   GradientTape gradient;
   FeedbackGradient feedback_gradient;
-  float *dh, *de, *dembedded, *dgates_in, *dmixed;  // dh: a tape row
-  float *logits, *h_chunk, *dh_chunk;               // the classifier's rows of one chunk
+  act *dh, *de, *dembedded, *dgates_in, *dmixed;  // dh: a tape row
+  act *logits, *h_chunk, *dh_chunk;               // the classifier's rows of one chunk
+  double *loss, *z_squared;                       // of each row with a target, in the order of classification
 };
 
 class PassRunner {
  public:
   PassRunner(const Kernels&, const ModelConfig&, PassLimits);
-  static void plan_memory(Plan&, const ModelConfig&, PassLimits);
+  static void plan_memory(Plan&, const Kernels&, const ModelConfig&, PassLimits);
 
   void forward(const ModelParams&, const Batch&, const PassPlan&);
   // Losses and their gradients, which are added to what `grads` views; z_loss: the coefficient of lse².
   void backward(const ModelParams&, const ModelParams& grads, const Batch&, const PassPlan&, float z_loss, PassLosses&);
 
   // The top-layer state of a tape row, and after backward() its gradient.
-  const float* h(int tape_row) const { return buffers_.tape.h + size_t(tape_row) * config_.width; }
-  const float* dh(int tape_row) const { return buffers_.dh + size_t(tape_row) * config_.width; }
+  const act* h(int tape_row) const { return at_row(buffers_.tape.h, tape_row); }
+  const act* dh(int tape_row) const { return at_row(buffers_.dh, tape_row); }
   double row_loss(int tape_row) const { return row_loss_[tape_row]; }
 
  private:
+  act* at_row(act* rows, int row) const { return run_.at(rows, size_t(row) * config_.width); }
   void classify(const ModelParams&, const ModelParams& grads, const Batch&, const Pass&, float z_loss);
+  void read_losses();
   void input_backward(const ModelParams&, const ModelParams& grads, const PassPlan&, const Pass&);
 
   const Kernels& run_;
@@ -106,6 +109,7 @@ class PassRunner {
   PassBuffers buffers_;
   Stack stack_;
   Feedback feedback_;
+  std::vector<int> scored_;                       // the tape rows that have been classified
   std::vector<double> row_loss_, row_z_squared_;  // a tape row
 };
 

@@ -31,7 +31,7 @@ struct TrainOptions {
   OptimizerOptions optim = {.clip = 0};
   int64_t steps = 40000, seed = 1;
   // Run
-  std::string device = "auto", recompute = "none", out = "out", resume, init_from, dump;
+  std::string device = "auto", dtype = "fp32", recompute = "none", out = "out", resume, init_from, dump;
   int threads = 0, eval_every = 4000, sample_every = 4000, save_every = 4000, keep = 2;
 };
 
@@ -119,6 +119,7 @@ class Trainer {
   const Kernels* kernels_ = nullptr;
   Plan plan_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Weights> weights_;
   Block grads_;
   ModelParams grad_views_;
   std::unique_ptr<Optimizer> optimizer_;

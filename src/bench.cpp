@@ -29,7 +29,7 @@ struct Options {
 
 // All that can be wrong has been looked for: now the header, and then the work.
 void begin(const Kernels& run, const Options& o, const Plan& plan) {
-  require_memory(plan);
+  require_memory(run, plan);
   if (o.json) return;
   std::printf("%s, %d thread%s\n", run.name, o.threads, o.threads == 1 ? "" : "s");
   std::fflush(stdout);
@@ -102,7 +102,7 @@ struct Bandwidth {
 };
 
 Bandwidth bandwidth(const Kernels& run, double seconds) {
-  Block memory(kStream);
+  Block memory(run, kStream);
   int64_t n = kStream / 4;
   float* p = memory.data();
   Times t = take_turns(
@@ -264,7 +264,7 @@ void bench_step(const Kernels& run, const Options& o) {
   Plan plan;
   plan.add("parameters and gradients", 2.0 * double(layout.floats) * sizeof(float));
   Optimizer::plan_memory(plan, layout, optim);
-  PassRunner::plan_memory(plan, config, limits);
+  PassRunner::plan_memory(plan, run, config, limits);
   begin(run, o, plan);
 
   Model model(config);
@@ -336,10 +336,10 @@ void bench_step(const Kernels& run, const Options& o) {
 
 // --- Decoding
 
-Plan plan_of_decoding(const ModelConfig& config, const DecoderLimits& limits) {
+Plan plan_of_decoding(const Kernels& run, const ModelConfig& config, const DecoderLimits& limits) {
   Plan plan;
   plan_floats(plan, "parameters", double(param_layout(config).floats));
-  Decoder::plan_memory(plan, config, limits);
+  Decoder::plan_memory(plan, run, config, limits);
   plan_floats(plan, "memory to be read", kStream);
   return plan;
 }
@@ -352,7 +352,7 @@ void bench_decode(const Kernels& run, const Options& o) {
   DecodeMode mode = decode_mode_named(o.mode);
   DecoderLimits limits;
   limits.sequences = batch, limits.packed = weight_format_named(o.weights);
-  begin(run, o, plan_of_decoding(config, limits));
+  begin(run, o, plan_of_decoding(run, config, limits));
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
   Decoder decoder(run, model.config, model.params, limits);
@@ -379,7 +379,7 @@ void bench_decode(const Kernels& run, const Options& o) {
   for (const ProductWeight& p : product_weights(config))
     if (!p.feedback || mode != DecodeMode::standard) bytes += double(p.in) * p.out * width;
   if (mode != DecodeMode::standard) bytes -= double(config.width) * config.width * width;  // W_G: gates are cached
-  Block stream(kStream);
+  Block stream(run, kStream);
   double seconds = 1e30, standard = 1e30, read = 1e30;
   double begun = seconds_now();
   do {
@@ -407,7 +407,7 @@ void bench_prefill(const Kernels& run, const Options& o) {
   int tokens = o.seq > 0 ? o.seq : 1024;
   ModelConfig config = model_of(o, tokens);
   DecoderLimits limits{1, 256, 0, WeightFormat::f32};
-  begin(run, o, plan_of_decoding(config, limits));
+  begin(run, o, plan_of_decoding(run, config, limits));
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
   Decoder decoder(run, model.config, model.params, limits);

@@ -19,19 +19,19 @@ static void cut(Cutter& cutter, DecoderBuffers& b, const ModelConfig& c, Decoder
   b.tape = cut_tape(cutter, c, TapeKind::inference, limits.rows, sequences * limits.context);
   b.tokens = cut_embedded_tokens(cutter, c, limits.rows, c.fusion != Fusion::none);
   b.feedback = c.fusion == Fusion::none ? FeedbackTape{} : cut_feedback_tape(cutter, c, limits.rows);
-  b.carry = cutter.take(sequences * D), b.logit_rows = cutter.take(sequences * D);
-  b.logits = cutter.take(sequences * c.vocab);
-  b.cached_gates = c.fusion == Fusion::gate ? cutter.take(gate_rows(c) * D) : nullptr;
+  b.carry = cutter.acts(sequences * D), b.logit_rows = cutter.acts(sequences * D);
+  b.logits = cutter.acts(sequences * c.vocab);
+  b.cached_gates = c.fusion == Fusion::gate ? cutter.acts(gate_rows(c) * D) : nullptr;
 }
 
-void Decoder::plan_memory(Plan& plan, const ModelConfig& config, DecoderLimits limits) {
+void Decoder::plan_memory(Plan& plan, const Kernels& run, const ModelConfig& config, DecoderLimits limits) {
   DecoderBuffers unused;
-  Cutter count;
+  Cutter count(run);
   limits = resolved(limits, config);
   cut(count, unused, config, limits);
   double states =
       config.fusion == Fusion::none ? 0 : 2.0 * limits.sequences * limits.context * config.width;  // FUSED's prefill
-  plan.add("decoding", (double(count.used()) + states) * sizeof(float));
+  plan.add("decoding", double(count.used()) * sizeof(float) + states * run.element_bytes);
   if (limits.packed) plan.add("packed weights", PackedWeights::bytes(config, *limits.packed));
 }
 
@@ -40,17 +40,16 @@ Decoder::Decoder(const Kernels& kernels, const ModelConfig& config, const ModelP
       config_(config),
       params_(params),
       limits_(resolved(limits, config)),
-      rope_(size_t(limits_.context) * config.head_dim),
+      rope_(rope_block(kernels, config, limits_.context)),
       packed_(limits.packed ? std::make_unique<PackedWeights>(kernels, config, params, *limits.packed) : nullptr),
       gate_cache_(config.vocab),
       stack_{kernels, config, rope_.data(), packed_.get()},
       feedback_{kernels, config, packed_.get()},
       positions_(limits.sequences) {
-  rope_table(rope_.data(), limits_.context, config.head_dim, config.rope_theta);
-  Cutter count;
+  Cutter count(run_);
   cut(count, b_, config, limits_);
-  memory_ = Block(count.used());
-  Cutter cutter(memory_.data());
+  memory_ = Block(run_, count.used());
+  Cutter cutter(run_, memory_.data());
   cut(cutter, b_, config, limits_);
 }
 
@@ -82,7 +81,7 @@ void Decoder::find_gates(const std::vector<int>& tokens, InputRows* input) {
 }
 
 // At most limits_.rows rows; rows of one slot stand together at consecutive positions. Their states are in tape.h.
-void Decoder::run_rows(const Row* rows, int count, const float* carried) {
+void Decoder::run_rows(const Row* rows, int count, const act* carried) {
   std::vector<int> tokens;
   InputRows input;
   std::vector<Segment> segments;
@@ -113,7 +112,7 @@ void Decoder::run_rows(const Row* rows, int count, const float* carried) {
 
 // All prompts, chunk by chunk: plain where `previous` is null, else fused with the previous pass's states. `states`
 // (null: not kept) and `previous` hold one row for each prompt token, end to end.
-void Decoder::prefill_pass(const std::vector<std::vector<int>>& prompts, const float* previous, float* states) {
+void Decoder::prefill_pass(const std::vector<std::vector<int>>& prompts, const act* previous, act* states) {
   std::vector<Row> rows;
   for (size_t slot = 0; slot < prompts.size(); ++slot)
     for (size_t t = 0; t < prompts[slot].size(); ++t)
@@ -156,7 +155,8 @@ void Decoder::prefill(const std::vector<std::vector<int>>& prompts, DecodeMode m
     return;
   }
   if (mode != DecodeMode::fused) return prefill_pass(prompts, nullptr, nullptr);
-  Block previous(total * config_.width), current(total * config_.width);
+  size_t floats = floats_for(run_, total * config_.width);
+  Block previous(run_, floats), current(run_, floats);
   prefill_pass(prompts, nullptr, previous.data());
   for (int pass = 0; pass < prefill_passes; ++pass) {
     prefill_pass(prompts, previous.data(), current.data());
@@ -175,11 +175,24 @@ void Decoder::advance(const std::vector<int>& slots, const std::vector<int>& tok
   }
 }
 
-const float* Decoder::logits(const std::vector<int>& slots) {
+void Decoder::compute_logits(const std::vector<int>& slots) {
   int count = int(slots.size());
   run_.gather_rows(b_.logit_rows, b_.carry, slots.data(), count, config_.width);
   multiply(run_, packed_.get(), b_.logits, b_.logit_rows, params_.embedding, count, config_.width, config_.vocab);
-  return b_.logits;
+}
+
+const float* Decoder::logits(const std::vector<int>& slots) {
+  compute_logits(slots);
+  logits_ = OnHost(run_, b_.logits, slots.size() * size_t(config_.vocab));
+  return logits_.data();
+}
+
+std::vector<int> Decoder::sample(const std::vector<int>& slots, const Sampling& sampling,
+                                 const std::vector<uint64_t>& keys) {
+  compute_logits(slots);
+  std::vector<int> tokens(slots.size());
+  run_.sample(tokens.data(), b_.logits, int(slots.size()), config_.vocab, sampling, keys.data());
+  return tokens;
 }
 
 const char* name_of(DecodeMode mode) {

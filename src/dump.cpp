@@ -79,13 +79,14 @@ void Trainer::dump() {
   loader_->seek(step.start);
   Batch batch = loader_->next(o_.batch);
   PassPlan plan = plan_micro_batch(step, batch, 0);
-  kernels_->zero(grads_.data(), int64_t(grads_.size()));
+  kernels_->floats->zero(grads_.data(), int64_t(grads_.size()));
   add_gradients(step, batch, plan, z_loss);
 
   Padded p = pad(batch, plan, T);
   int64_t B = int64_t(p.tokens.size()) / T;
   std::vector<TensorView> tensors = tensor_views(model_->layout, model_->block.data());
-  for (TensorView& grad : tensor_views(model_->layout, grads_.data(), "grad.")) tensors.push_back(grad);
+  OnHost grads(*kernels_->floats, grads_.data(), grads_.size());
+  for (TensorView& grad : tensor_views(model_->layout, grads.data(), "grad.")) tensors.push_back(grad);
   tensors.push_back({"tokens", "I32", {B, T}, p.tokens.data()});
   tensors.push_back({"targets", "I32", {B, T}, p.targets.data()});
   if (p.packed) tensors.push_back({"segment_ids", "I32", {B, T}, p.segment_ids.data()});

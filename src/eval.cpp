@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "checkpoint.h"
+#include "devices.h"
 #include "evaluate.h"
 #include "files.h"
 #include "flags.h"
@@ -64,15 +65,17 @@ int main(int argc, char** argv) {
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
     TrainingData split = read_data(data, checkpoint, config.context);
     Plan plan;
-    plan.add("parameters", double(param_layout(config).floats) * sizeof(float));
-    plan_evaluation_memory(plan, config, std::max(kEvaluationRows, config.context), !split.puzzles.empty());
-    require_memory(plan);
+    const Kernels& kernels = kernels_for(device);
+    Weights::plan_memory(plan, kernels, param_layout(config));
+    plan_evaluation_memory(plan, kernels, config, std::max(kEvaluationRows, config.context), !split.puzzles.empty());
+    require_memory(kernels, plan);
     Model model(config);
     read_params(model, checkpoint);
+    Weights weights(kernels, model);
     std::vector<Batch> batches = validation_batches(split.validation, pack == "stream" ? Pack::stream : Pack::documents,
                                                     config.context, kEvaluationRows);
     ModelConfig shown_as = as_trained(config, feedback_is_trained(checkpoint, config));
-    Evaluation e = evaluate(kernels_for(device), shown_as, model.params, batches, split.puzzles);
+    Evaluation e = evaluate(kernels, shown_as, weights.params(), batches, split.puzzles);
     if (json)
       std::printf("%s\n", write_json(to_json(e, split.puzzles)).c_str());
     else

@@ -19,7 +19,9 @@ struct Buffers {
   Tape tape;
   FeedbackTape feedback;
   EmbeddedTokens tokens;
-  float *states, *scored, *logits;
+  act *states, *scored, *logits;
+  double* loss;  // a row of scored
+  int* best;
 };
 
 constexpr int kLogitRows = 256;
@@ -29,8 +31,10 @@ void cut(Cutter& cutter, Buffers& b, const ModelConfig& c, size_t rows) {
   b.tape = cut_tape(cutter, c, TapeKind::inference, rows, rows);
   b.feedback = c.fusion == Fusion::none ? FeedbackTape{} : cut_feedback_tape(cutter, c, rows);
   b.tokens = cut_embedded_tokens(cutter, c, rows, c.fusion != Fusion::none);
-  b.states = cutter.take(n), b.scored = cutter.take(size_t(kLogitRows) * c.width);
-  b.logits = cutter.take(size_t(kLogitRows) * c.vocab);
+  b.states = cutter.acts(n), b.scored = cutter.acts(size_t(kLogitRows) * c.width);
+  b.logits = cutter.acts(size_t(kLogitRows) * c.vocab);
+  b.loss = reinterpret_cast<double*>(cutter.floats(2 * kLogitRows));
+  b.best = reinterpret_cast<int*>(cutter.floats(kLogitRows));
 }
 
 // Iterates fused passes over one batch.
@@ -40,14 +44,13 @@ class FusedPasses {
       : run_(run),
         c_(c),
         params_(params),
-        rope_(size_t(c.context) * c.head_dim),
+        rope_(rope_block(run, c, c.context)),
         stack_{run, c, rope_.data()},
         feedback_{run, c} {
-    rope_table(rope_.data(), c.context, c.head_dim, c.rope_theta);
-    Cutter count;
+    Cutter count(run);
     cut(count, b_, c, rows);
-    memory_ = Block(count.used());
-    Cutter cutter(memory_.data());
+    memory_ = Block(run, count.used());
+    Cutter cutter(run, memory_.data());
     cut(cutter, b_, c, rows);
   }
 
@@ -70,13 +73,14 @@ class FusedPasses {
   // One fused pass; returns the sum over rows of ‖h^k − h^{k−1}‖.
   double step() {
     int N = batch_->rows(), D = c_.width;
-    std::copy(b_.tape.h, b_.tape.h + size_t(N) * D, b_.states);
+    run_.scale(b_.states, b_.tape.h, 1, int64_t(N) * D);
     run_stack(rows_);
+    OnHost before(run_, b_.states, size_t(N) * D), now(run_, b_.tape.h, size_t(N) * D);
     double total = 0;
     for (int row = 0; row < N; ++row) {
       double square = 0;
       for (int i = 0; i < D; ++i) {
-        double change = double(b_.tape.h[size_t(row) * D + i]) - double(b_.states[size_t(row) * D + i]);
+        double change = double(now[size_t(row) * D + i]) - double(before[size_t(row) * D + i]);
         square += change * change;
       }
       total += std::sqrt(square);
@@ -95,7 +99,9 @@ class FusedPasses {
       int count = int(std::min(rows.size() - i, size_t(kLogitRows)));
       run_.gather_rows(b_.scored, b_.tape.h, &rows[i], count, c_.width);
       run_.matmul_forward(b_.logits, b_.scored, params_.embedding, count, c_.width, c_.vocab);
-      run_.cross_entropy(loss, nullptr, best, b_.logits, &target[i], nullptr, 0, count, c_.vocab);
+      run_.cross_entropy(b_.loss, nullptr, b_.best, b_.logits, &target[i], nullptr, 0, count, c_.vocab);
+      run_.download(loss, b_.loss, count * sizeof *loss);
+      run_.download(best, b_.best, count * sizeof *best);
       for (int j = 0; j < count; ++j) result.loss += loss[j], result.accuracy += best[j] == target[i + j];
     }
     result.targets += int64_t(rows.size());
@@ -175,8 +181,7 @@ Dialogue start_dialogue(const Puzzle& puzzle) {
   return d;
 }
 
-void hold_dialogues(Decoder& decoder, std::vector<Dialogue>& dialogues, DecodeMode mode, int prefill_passes,
-                    int vocab) {
+void hold_dialogues(Decoder& decoder, std::vector<Dialogue>& dialogues, DecodeMode mode, int prefill_passes) {
   std::vector<std::vector<int>> prompts;
   for (const Dialogue& d : dialogues) prompts.emplace_back(d.tokens.begin(), d.tokens.begin() + d.begin);
   decoder.prefill(prompts, mode, prefill_passes);
@@ -186,11 +191,9 @@ void hold_dialogues(Decoder& decoder, std::vector<Dialogue>& dialogues, DecodeMo
       int position = decoder.position(int(i));
       if (position < dialogues[i].end && dialogues[i].expected[position] >= 0) speaking.push_back(int(i));
     }
-    const float* logits = speaking.empty() ? nullptr : decoder.logits(speaking);
-    for (size_t j = 0; j < speaking.size(); ++j) {
-      int said = sample_token(logits + j * vocab, vocab, Sampling{0}, 0);
-      dialogues[speaking[j]].tokens[decoder.position(speaking[j])] = said;
-    }
+    std::vector<int> said;
+    if (!speaking.empty()) said = decoder.sample(speaking, Sampling{0}, std::vector<uint64_t>(speaking.size()));
+    for (size_t j = 0; j < speaking.size(); ++j) dialogues[speaking[j]].tokens[decoder.position(speaking[j])] = said[j];
     for (size_t i = 0; i < dialogues.size(); ++i)
       if (decoder.position(int(i)) + 1 < dialogues[i].end)
         live.push_back(int(i)), next.push_back(dialogues[i].tokens[decoder.position(int(i))]);
@@ -233,7 +236,7 @@ std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const
     std::vector<Dialogue> dialogues;
     size_t end = std::min(asked.size(), first + limits.sequences);
     for (size_t i = first; i < end; ++i) dialogues.push_back(start_dialogue(*asked[i]));
-    hold_dialogues(decoder, dialogues, mode, prefill_passes, c.vocab);
+    hold_dialogues(decoder, dialogues, mode, prefill_passes);
     for (size_t i = first; i < end; ++i) {
       const Dialogue& d = dialogues[i - first];
       if (said) said->push_back(show_dialogue(*asked[i], d));
@@ -248,12 +251,12 @@ std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const
 
 // --- The whole
 
-void plan_evaluation_memory(Plan& plan, const ModelConfig& c, int batch_rows, bool puzzles) {
+void plan_evaluation_memory(Plan& plan, const Kernels& run, const ModelConfig& c, int batch_rows, bool puzzles) {
   Buffers unused;
-  Cutter count;
+  Cutter count(run);
   cut(count, unused, c, batch_rows);
   Plan decoding;
-  Decoder::plan_memory(decoding, c, {puzzles ? sequences_for(c) : 1, 256, c.context});
+  Decoder::plan_memory(decoding, run, c, {puzzles ? sequences_for(c) : 1, 256, c.context});
   plan.add("evaluation", std::max(double(count.used()) * sizeof(float), decoding.total()));
 }
 

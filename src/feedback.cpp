@@ -3,33 +3,33 @@
 FeedbackTape cut_feedback_tape(Cutter& cutter, const ModelConfig& c, size_t rows) {
   size_t D = c.width;
   FeedbackTape t = {};
-  t.carried = cutter.take(rows * D), t.value = cutter.take(rows * D), t.fused = cutter.take(rows * D);
-  t.rrms = cutter.take(rows);
-  if (c.fusion == Fusion::concat) t.pair = cutter.take(rows * 2 * D), t.gate = cutter.take(rows * D);
+  t.carried = cutter.acts(rows * D), t.value = cutter.acts(rows * D), t.fused = cutter.acts(rows * D);
+  t.rrms = cutter.floats(rows);
+  if (c.fusion == Fusion::concat) t.pair = cutter.acts(rows * 2 * D), t.gate = cutter.acts(rows * D);
   return t;
 }
 
-FeedbackTape from_row(FeedbackTape t, const ModelConfig& c, size_t row) {
-  size_t D = c.width;
-  t.carried += row * D, t.value += row * D, t.fused += row * D, t.rrms += row;
-  if (t.pair) t.pair += row * 2 * D, t.gate += row * D;
+FeedbackTape Feedback::from_row(FeedbackTape t, size_t row) const {
+  size_t D = config.width;
+  for (act** p : {&t.carried, &t.value, &t.fused, &t.gate}) *p = kernels.at(*p, row * D);
+  t.pair = kernels.at(t.pair, row * 2 * D), t.rrms += row;
   return t;
 }
 
 FeedbackGradient cut_feedback_gradient(Cutter& cutter, const ModelConfig& c, size_t rows) {
   size_t D = c.width;
   FeedbackGradient g = {};
-  g.dfused = cutter.take(rows * D), g.dvalue = cutter.take(rows * D), g.dcarried = cutter.take(rows * D);
-  if (c.fusion == Fusion::concat) g.dgate = cutter.take(rows * D), g.dpair = cutter.take(rows * 2 * D);
+  g.dfused = cutter.acts(rows * D), g.dvalue = cutter.acts(rows * D), g.dcarried = cutter.acts(rows * D);
+  if (c.fusion == Fusion::concat) g.dgate = cutter.acts(rows * D), g.dpair = cutter.acts(rows * 2 * D);
   return g;
 }
 
 EmbeddedTokens cut_embedded_tokens(Cutter& cutter, const ModelConfig& c, size_t tokens, bool feedback) {
   size_t n = tokens * c.width;
   EmbeddedTokens t = {};
-  t.e = cutter.take(n), t.embedded = cutter.take(n), t.rrms = cutter.take(tokens);
-  if (feedback) t.mixed = cutter.take(n);
-  if (feedback && c.fusion == Fusion::gate) t.gates = cutter.take(n);
+  t.e = cutter.acts(n), t.embedded = cutter.acts(n), t.rrms = cutter.floats(tokens);
+  if (feedback) t.mixed = cutter.acts(n);
+  if (feedback && c.fusion == Fusion::gate) t.gates = cutter.acts(n);
   return t;
 }
 
@@ -41,13 +41,13 @@ void Feedback::embed(const ModelParams& params, const EmbeddedTokens& t, const i
   if (fused && config.fusion == Fusion::gate) gates(params, t.gates, t.embedded, count);
 }
 
-void Feedback::gates(const ModelParams& params, float* gates, const float* embedded, int rows) const {
+void Feedback::gates(const ModelParams& params, act* gates, const act* embedded, int rows) const {
   multiply(kernels, packed, gates, embedded, params.gate, rows, config.width, config.width);
   kernels.sigmoid(gates, gates, int64_t(rows) * config.width);
 }
 
-void Feedback::forward(const ModelParams& params, const FeedbackTape& tape, float* u, const EmbeddedTokens& tokens,
-                       const float* h, const InputRows& rows) const {
+void Feedback::forward(const ModelParams& params, const FeedbackTape& tape, act* u, const EmbeddedTokens& tokens,
+                       const act* h, const InputRows& rows) const {
   int D = config.width, plain = int(rows.plain.size()), fused = int(rows.fused.size());
   if (fused == 0) return kernels.gather_rows(u, plain_input(tokens), rows.plain_token.data(), plain, D);
   if (plain == 0) return fuse(params, tape, u, tokens, h, rows);
@@ -57,8 +57,8 @@ void Feedback::forward(const ModelParams& params, const FeedbackTape& tape, floa
   kernels.scatter_rows(u, tokens.mixed, rows.plain.data(), plain, D);
 }
 
-void Feedback::fuse(const ModelParams& params, const FeedbackTape& t, float* u, const EmbeddedTokens& tokens,
-                    const float* h, const InputRows& f) const {
+void Feedback::fuse(const ModelParams& params, const FeedbackTape& t, act* u, const EmbeddedTokens& tokens,
+                    const act* h, const InputRows& f) const {
   const Kernels& run = kernels;
   int D = config.width, rows = int(f.fused.size());
   const int* token = f.fused_token.data();
@@ -83,8 +83,8 @@ void Feedback::fuse(const ModelParams& params, const FeedbackTape& t, float* u, 
 }
 
 void Feedback::backward(const ModelParams& params, const ModelParams& grads, const FeedbackTape& t,
-                        const FeedbackGradient& g, float* dh, float* dembedded, float* dgates_in, const float* du,
-                        const float* gates, const InputRows& f) const {
+                        const FeedbackGradient& g, act* dh, act* dembedded, act* dgates_in, const act* du,
+                        const act* gates, const InputRows& f) const {
   const Kernels& run = kernels;
   int D = config.width, rows = int(f.fused.size());
   const int* token = f.fused_token.data();
@@ -113,8 +113,8 @@ void Feedback::backward(const ModelParams& params, const ModelParams& grads, con
   if (dh) run.scatter_add_rows(dh, g.dcarried, f.source.data(), rows, D);
 }
 
-void Feedback::gates_backward(const ModelParams& params, const ModelParams& grads, float* dembedded,
-                              const float* dgates_in, const float* embedded, int rows) const {
+void Feedback::gates_backward(const ModelParams& params, const ModelParams& grads, act* dembedded, const act* dgates_in,
+                              const act* embedded, int rows) const {
   kernels.matmul_backward_input(dembedded, dgates_in, params.gate, rows, config.width, config.width, true);
   kernels.matmul_backward_weight(grads.gate, dgates_in, embedded, rows, config.width, config.width);
 }

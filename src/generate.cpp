@@ -65,9 +65,8 @@ class Speaker {
 
 }  // namespace
 
-std::vector<Ending> generate(Decoder& decoder, const ModelConfig& config, const std::vector<std::vector<int>>& prompts,
-                             int64_t first_number, const Generation& g,
-                             const std::function<void(int, const std::string&)>& say,
+std::vector<Ending> generate(Decoder& decoder, const std::vector<std::vector<int>>& prompts, int64_t first_number,
+                             const Generation& g, const std::function<void(int, const std::string&)>& say,
                              const std::function<bool()>& interrupted) {
   std::vector<Ending> endings(prompts.size(), Ending::tokens);
   std::vector<Speaker> speakers(prompts.size(), Speaker(g.stops));
@@ -75,13 +74,12 @@ std::vector<Ending> generate(Decoder& decoder, const ModelConfig& config, const 
   for (size_t i = 0; i < prompts.size() && g.tokens > 0; ++i) live.push_back(int(i));
   decoder.prefill(prompts, g.mode, g.prefill_passes);
   for (int n = 0; !live.empty(); ++n) {
-    const float* logits = decoder.logits(live);
+    std::vector<uint64_t> keys;
+    for (int i : live) keys.push_back(random_key(g.seed, Purpose::sampling, first_number + i, decoder.position(i)));
+    std::vector<int> sampled = decoder.sample(live, g.sampling, keys), next, tokens;
     bool stop_now = interrupted();
-    std::vector<int> next, tokens;
     for (size_t j = 0; j < live.size(); ++j) {
-      int i = live[j], position = decoder.position(i);
-      uint64_t key = random_key(g.seed, Purpose::sampling, first_number + i, position);
-      int token = sample_token(logits + j * config.vocab, config.vocab, g.sampling, key);
+      int i = live[j], position = decoder.position(i), token = sampled[j];
       if (token != kEndOfText) say(i, speakers[i].push(decode_token(token)));
       bool done = true;
       if (token == kEndOfText)

@@ -12,9 +12,7 @@
 #include "error.h"
 #include "log.h"
 
-void Block::Free::operator()(float* p) const { std::free(p); }
-
-float* take_floats(size_t floats) {
+float* take_host_floats(size_t floats) {
   constexpr size_t kHugePage = 2 << 20;
   size_t bytes = std::max<size_t>(floats, 1) * sizeof(float);
   size_t unit = bytes >= 2 * kHugePage ? kHugePage : 64;
@@ -24,15 +22,27 @@ float* take_floats(size_t floats) {
 #ifdef MADV_HUGEPAGE
   if (unit == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);  // advice: where it is not taken, pages are small
 #endif
+  std::memset(memory, 0, bytes);
   return static_cast<float*>(memory);
 }
 
-Block::Block(size_t floats) : memory_(take_floats(floats)), size_(floats) {
-  zero();
+void release_host_floats(float* memory) { std::free(memory); }
+
+void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
-void Block::zero() {
-  if (size_ > 0) std::memset(memory_.get(), 0, size_ * sizeof(float));
+OnHost::OnHost(const Kernels& run, const act* from, size_t n) : data_(from) {
+  if (run.in_host_memory) return;
+  copy_ = Block(n);
+  data_ = copy_.data();
+  Block floats;  // in the table's memory
+  if (&run != run.floats) {
+    floats = Block(run, n);
+    run.to_floats(floats.data(), from, int64_t(n));
+    from = floats.data();
+  }
+  run.download(copy_.data(), from, n * sizeof(float));
 }
 
 double Plan::total() const {
@@ -59,14 +69,12 @@ double available_memory() {
   return machine;
 }
 
-void require_memory(const Plan& plan) {
-  double available = available_memory();
+void require_memory(const Kernels& run, const Plan& plan) {
+  double available = run.available();
   if (available == 0 || plan.total() <= available) return;
   auto largest = std::max_element(plan.bytes.begin(), plan.bytes.end(),
                                   [](const auto& a, const auto& b) { return a.second < b.second; });
-  fail(
-      "this needs %s of memory and %s are available; the largest part is %s (%s): use a smaller model, batch or "
-      "context",
-      show_bytes(plan.total()).c_str(), show_bytes(available).c_str(), largest->first.c_str(),
-      show_bytes(largest->second).c_str());
+  fail("this needs %s of %s and %s are available; the largest part is %s (%s): use a smaller model, batch or context",
+       show_bytes(plan.total()).c_str(), run.in_host_memory ? "memory" : "the GPU's memory",
+       show_bytes(available).c_str(), largest->first.c_str(), show_bytes(largest->second).c_str());
 }

@@ -8,6 +8,34 @@
 #include "error.h"
 #include "json.h"
 
+Weights::Weights(const Kernels& run, Model& model) : run_(run), model_(model), params_(model.params) {
+  if (run.in_host_memory) return;
+  floats_ = Block(run, model.layout.floats);
+  if (&run != run.floats) elements_ = Block(run, floats_for(run, model.layout.floats));
+  params_ = view_params(run, model.config, model.layout, floats_.data(),
+                        elements_.size() > 0 ? elements_.data() : floats_.data());
+  write();
+}
+
+void Weights::plan_memory(Plan& plan, const Kernels& run, const ParamLayout& layout) {
+  size_t elements = &run != run.floats ? floats_for(run, layout.floats) : 0;
+  plan.add("parameters", double(layout.floats + elements) * sizeof(float));
+}
+
+void Weights::changed() {
+  if (elements_.size() > 0) run_.from_floats(elements_.data(), floats_.data(), int64_t(floats_.size()));
+}
+
+void Weights::write() {
+  if (floats_.size() == 0) return;
+  run_.upload(floats_.data(), model_.block.data(), floats_.size() * sizeof(float));
+  changed();
+}
+
+void Weights::read_back() {
+  if (floats_.size() > 0) run_.download(model_.block.data(), floats_.data(), floats_.size() * sizeof(float));
+}
+
 ModelConfig read_config(const std::string& checkpoint) {
   return config_from_json(read_checkpoint_json(checkpoint, "config.json"), checkpoint + "/config.json");
 }
@@ -60,11 +88,6 @@ const Param* find_not_finite(const Model& model) {
     for (size_t i = 0; i < p.size(); ++i)
       if (!std::isfinite(model.block.data()[p.offset + i])) return &p;
   return nullptr;
-}
-
-const Kernels& kernels_for(const std::string& device) {
-  if (device == "cuda") fail("--device cuda: this build has no CUDA kernels; use --device cpu or auto");
-  return cpu_kernels();
 }
 
 void round_to_bf16(Model& model) {

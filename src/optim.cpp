@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <numeric>
 
 #include "error.h"
 
@@ -48,19 +48,30 @@ void Optimizer::plan_memory(Plan& plan, const ParamLayout& layout, const Optimiz
 }
 
 Optimizer::Optimizer(const Kernels& kernels, const ParamLayout& layout, const OptimizerOptions& options)
-    : run_(kernels),
+    : run_(*kernels.floats),
       layout_(layout),
       options_(options),
-      m_(layout.floats),
-      v_(layout.floats),
-      scratch_(largest_scratch(layout, options)),
+      m_(run_, layout.floats),
+      v_(run_, layout.floats),
+      scratch_(run_, largest_scratch(layout, options)),
+      sums_(run_, 2 * layout.params.size()),
       counts_(layout.params.size()) {}
 
-double Optimizer::gradient_norm(const float* grads, bool with_feedback) const {
-  double total = 0;
+double Optimizer::gradient_norm(const float* grads, bool with_feedback) {
+  double* sums = reinterpret_cast<double*>(sums_.data());
+  std::vector<double> squares(layout_.params.size());
+  size_t n = 0;
   for (const Param& p : layout_.params)
-    if (with_feedback || !p.feedback) total += run_.sum_squares(grads + p.offset, int64_t(p.size()));
-  return std::sqrt(total);
+    if (with_feedback || !p.feedback) run_.sum_squares(sums + n++, grads + p.offset, int64_t(p.size()));
+  run_.download(squares.data(), sums, n * sizeof(double));
+  return std::sqrt(std::accumulate(squares.begin(), squares.begin() + ptrdiff_t(n), 0.0));
+}
+
+double Optimizer::sum_squares(const float* x, int64_t n) {
+  double sum, *on_device = reinterpret_cast<double*>(sums_.data());
+  run_.sum_squares(on_device, x, n);
+  run_.download(&sum, on_device, sizeof sum);
+  return sum;
 }
 
 void Optimizer::step(float* params, const float* grads, double norm, bool with_feedback, int64_t step, int64_t steps) {
@@ -96,12 +107,12 @@ void Optimizer::normuon(const Param& p, float* params, const float* grads, float
   int64_t n = int64_t(p.size());
   float *w = params + p.offset, *m = m_.data() + p.offset, *v = v_.data() + p.offset, *update = scratch_.data();
   run_.blend(m, grads + p.offset, (1 - kMuonBeta1) * grad_scale, kMuonBeta1, n);
-  double norm = std::sqrt(run_.sum_squares(m, n));
+  double norm = std::sqrt(sum_squares(m, n));
   if (!(norm > 0)) return;
   run_.scale(update, m, float(1 / norm), n);
   orthogonalize(update, p.rows, p.columns);
   run_.row_normalize(update, v, kMuonBeta2, kMuonEps, p.rows, p.columns);
-  double size = std::sqrt(run_.sum_squares(update, n));
+  double size = std::sqrt(sum_squares(update, n));
   if (!(size > 0)) return;
   float move = float(0.2 * lr * std::sqrt(double(n)) / size);
   run_.blend(w, update, -move, 1 - lr * decay, n);
@@ -130,12 +141,17 @@ void Optimizer::orthogonalize(float* x, int rows, int columns) {
   }
 }
 
-std::vector<TensorView> Optimizer::state() const {
+std::vector<TensorView> Optimizer::state() {
+  m_on_host_ = OnHost(run_, m_.data(), m_.size()), v_on_host_ = OnHost(run_, v_.data(), v_.size());
+  return views(m_on_host_.data(), v_on_host_.data());
+}
+
+std::vector<TensorView> Optimizer::views(const float* m, const float* v) const {
   std::vector<TensorView> views;
   for (const Param& p : layout_.params) {
-    views.push_back({"m." + p.name, "F32", p.shape(), m_.data() + p.offset});
+    views.push_back({"m." + p.name, "F32", p.shape(), m + p.offset});
     std::vector<int64_t> shape = by_normuon(p) ? std::vector<int64_t>{p.rows} : p.shape();
-    views.push_back({"v." + p.name, "F32", shape, v_.data() + p.offset});
+    views.push_back({"v." + p.name, "F32", shape, v + p.offset});
   }
   return views;
 }
@@ -144,6 +160,6 @@ void Optimizer::load(const SafetensorsFile& file, const std::vector<int64_t>& st
   if (step_counts.size() != counts_.size())
     fail("%s: %zu step counts for %zu tensors", file.path().c_str(), step_counts.size(), counts_.size());
   counts_ = step_counts;
-  for (const TensorView& view : state())
-    std::memcpy(const_cast<void*>(view.data), file.floats(view.name, view.shape), size_t(view.bytes()));
+  for (const TensorView& view : views(m_.data(), v_.data()))
+    run_.upload(const_cast<void*>(view.data), file.floats(view.name, view.shape), size_t(view.bytes()));
 }

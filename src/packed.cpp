@@ -24,7 +24,7 @@ std::vector<ProductWeight> product_weights(const ModelConfig& c, const ModelPara
   if (c.fusion == Fusion::gate) all.push_back({p.value, D, D, true}), all.push_back({p.gate, D, D, true});
   if (c.fusion == Fusion::add) all.push_back({p.add, D, D, true});
   if (c.fusion == Fusion::concat)
-    for (const float* w : {p.concat_value, p.concat_gate}) all.push_back({w, 2 * D, D, true});
+    for (const act* w : {p.concat_value, p.concat_gate}) all.push_back({w, 2 * D, D, true});
   return all;
 }
 
@@ -41,7 +41,7 @@ double PackedWeights::bytes(const ModelConfig& c, WeightFormat format) {
 }
 
 PackedWeights::PackedWeights(const Kernels& run, const ModelConfig& c, const ModelParams& params, WeightFormat format)
-    : run_(run), bf16_(format == WeightFormat::bf16), memory_(size_t(bytes(c, format)) / sizeof(float)) {
+    : run_(run), bf16_(format == WeightFormat::bf16), memory_(run, size_t(bytes(c, format)) / sizeof(float)) {
   size_t floats = 0;
   for (const ProductWeight& p : product_weights(c, params)) {
     float* place = memory_.data() + floats;
@@ -52,9 +52,9 @@ PackedWeights::PackedWeights(const Kernels& run, const ModelConfig& c, const Mod
   std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) { return a.w < b.w; });
 }
 
-void PackedWeights::multiply(float* y, const float* x, const float* w, int rows, int in, int out) const {
+void PackedWeights::multiply(act* y, const act* x, const act* w, int rows, int in, int out) const {
   auto place =
-      std::lower_bound(places_.begin(), places_.end(), w, [](const Place& p, const float* at) { return p.w < at; });
+      std::lower_bound(places_.begin(), places_.end(), w, [](const Place& p, const act* at) { return p.w < at; });
   check(place != places_.end() && place->w == w, "a matrix that was not packed");
   run_.matmul_packed(y, x, place->packed, rows, in, out, bf16_);
 }

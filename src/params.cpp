@@ -92,10 +92,12 @@ ParamLayout param_layout(const ModelConfig& c) {
   return layout;
 }
 
-ModelParams view_params(const ModelConfig& c, const ParamLayout& layout, float* block) {
+// `place` says where a parameter lies.
+template <class Place>
+static ModelParams view(const ModelConfig& c, const ParamLayout& layout, Place place) {
   auto at = [&](const std::string& name) {
     const Param* p = layout.find(name);
-    return p ? block + p->offset : nullptr;
+    return p ? place(*p) : nullptr;
   };
   ModelParams m;
   m.embedding = at("model.embed_tokens.weight");
@@ -117,6 +119,18 @@ ModelParams view_params(const ModelConfig& c, const ParamLayout& layout, float* 
   m.concat_gate_bias = at("latent_feedback.concat_gate.bias");
   m.add = at("latent_feedback.add.weight");
   return m;
+}
+
+ModelParams view_params(const ModelConfig& c, const ParamLayout& layout, float* block) {
+  return view(c, layout, [&](const Param& p) { return block + p.offset; });
+}
+
+ModelParams view_params(const Kernels& run, const ModelConfig& c, const ParamLayout& layout, float* floats,
+                        act* elements) {
+  return view(c, layout, [&](const Param& p) {
+    bool multiplied = p.kind == ParamKind::matrix || p.kind == ParamKind::embedding;
+    return multiplied ? run.at(elements, p.offset) : floats + p.offset;
+  });
 }
 
 static uint64_t hash_of(const std::string& name) {

@@ -128,15 +128,17 @@ void cut_gradients(Cutter& cutter, PassBuffers& b, const ModelConfig& c, PassLim
   size_t n = size_t(limits.rows) * c.width;
   bool feedback = limits.passes > 1;
   b.gradient = cut_gradient_tape(cutter, c, limits.rows, tape_rows(limits), feedback);
-  b.dh = cutter.take(tape_rows(limits) * c.width), b.de = cutter.take(n), b.dembedded = cutter.take(n);
-  b.dgates_in = feedback && c.fusion == Fusion::gate ? cutter.take(n) : nullptr;
+  b.dh = cutter.acts(tape_rows(limits) * c.width), b.de = cutter.acts(n), b.dembedded = cutter.acts(n);
+  b.dgates_in = feedback && c.fusion == Fusion::gate ? cutter.acts(n) : nullptr;
   b.feedback_gradient = feedback ? cut_feedback_gradient(cutter, c, limits.rows) : FeedbackGradient{};
-  b.dmixed = feedback ? cutter.take(n) : nullptr;
+  b.dmixed = feedback ? cutter.acts(n) : nullptr;
 }
 
-void cut_classifier(Cutter& cutter, PassBuffers& b, const ModelConfig& c, PassLimits) {
-  b.logits = cutter.take(kLogitRows * c.vocab);
-  b.h_chunk = cutter.take(kLogitRows * c.width), b.dh_chunk = cutter.take(kLogitRows * c.width);
+void cut_classifier(Cutter& cutter, PassBuffers& b, const ModelConfig& c, PassLimits limits) {
+  b.loss = reinterpret_cast<double*>(cutter.floats(2 * tape_rows(limits)));
+  b.z_squared = reinterpret_cast<double*>(cutter.floats(2 * tape_rows(limits)));
+  b.logits = cutter.acts(kLogitRows * c.vocab);
+  b.h_chunk = cutter.acts(kLogitRows * c.width), b.dh_chunk = cutter.acts(kLogitRows * c.width);
 }
 
 using Cut = void (*)(Cutter&, PassBuffers&, const ModelConfig&, PassLimits);
@@ -145,10 +147,10 @@ constexpr const char* kCutNames[] = {"activations", "activation gradients", "log
 
 }  // namespace
 
-void PassRunner::plan_memory(Plan& plan, const ModelConfig& config, PassLimits limits) {
+void PassRunner::plan_memory(Plan& plan, const Kernels& run, const ModelConfig& config, PassLimits limits) {
   PassBuffers unused;
   for (int i = 0; i < 3; ++i) {
-    Cutter count;
+    Cutter count(run);
     kCuts[i](count, unused, config, limits);
     plan.add(kCutNames[i], double(count.used()) * sizeof(float));
   }
@@ -157,18 +159,17 @@ void PassRunner::plan_memory(Plan& plan, const ModelConfig& config, PassLimits l
 PassRunner::PassRunner(const Kernels& kernels, const ModelConfig& config, PassLimits limits)
     : run_(kernels),
       config_(config),
-      rope_(size_t(config.context) * config.head_dim),
+      rope_(rope_block(kernels, config, config.context)),
       stack_{kernels, config, rope_.data()},
       feedback_{kernels, config},
       row_loss_(tape_rows(limits)),
       row_z_squared_(tape_rows(limits)) {
-  rope_table(rope_.data(), config.context, config.head_dim, config.rope_theta);
   Block* blocks[] = {&activations_, &gradients_, &classifier_};
   for (int i = 0; i < 3; ++i) {
-    Cutter count;
+    Cutter count(run_);
     kCuts[i](count, buffers_, config, limits);
-    *blocks[i] = Block(count.used());
-    Cutter cutter(blocks[i]->data());
+    *blocks[i] = Block(run_, count.used());
+    Cutter cutter(run_, blocks[i]->data());
     kCuts[i](cutter, buffers_, config, limits);
   }
 }
@@ -180,9 +181,8 @@ void PassRunner::forward(const ModelParams& params, const Batch& batch, const Pa
   feedback_.embed(params, b.tokens, batch.tokens.data(), batch.rows(), plan.passes.size() > 1);
   for (const Pass& pass : plan.passes) {
     if (pass.rows == 0) continue;
-    FeedbackTape tape = plan.passes.size() > 1 ? from_row(b.feedback, config_, pass.first_fused) : FeedbackTape{};
-    float* u = b.tape.layers[0].x + size_t(pass.first) * config_.width;
-    feedback_.forward(params, tape, u, b.tokens, b.tape.h, pass.input);
+    FeedbackTape tape = plan.passes.size() > 1 ? feedback_.from_row(b.feedback, pass.first_fused) : FeedbackTape{};
+    feedback_.forward(params, tape, at_row(b.tape.layers[0].x, pass.first), b.tokens, b.tape.h, pass.input);
     stack_.forward(params, b.tape, pass.first, pass.rows, pass.segments);
   }
 }
@@ -194,7 +194,7 @@ void PassRunner::classify(const ModelParams& params, const ModelParams& grads, c
                           float z_loss) {
   PassBuffers& b = buffers_;
   int D = config_.width, V = config_.vocab;
-  float* dh = b.dh + size_t(pass.first) * D;
+  act *h = at_row(b.tape.h, pass.first), *dh = at_row(b.dh, pass.first);
   run_.zero(dh, int64_t(pass.rows) * D);
   std::vector<int> rows, target;
   std::vector<float> weight;
@@ -202,15 +202,13 @@ void PassRunner::classify(const ModelParams& params, const ModelParams& grads, c
     if (batch.targets[pass.token_row[row]] < 0) continue;
     rows.push_back(row), target.push_back(batch.targets[pass.token_row[row]]), weight.push_back(pass.weight[row]);
   }
-  double loss[kLogitRows], z_squared[kLogitRows];
   for (size_t i = 0; i < rows.size(); i += kLogitRows) {
     int count = int(std::min(kLogitRows, rows.size() - i));
-    run_.gather_rows(b.h_chunk, b.tape.h + size_t(pass.first) * D, &rows[i], count, D);
+    run_.gather_rows(b.h_chunk, h, &rows[i], count, D);
     run_.matmul_forward(b.logits, b.h_chunk, params.embedding, count, D, V);
-    run_.cross_entropy(loss, z_squared, nullptr, b.logits, &target[i], pass.trained ? &weight[i] : nullptr, z_loss,
-                       count, V);
-    for (int j = 0; j < count; ++j)
-      row_loss_[pass.first + rows[i + j]] = loss[j], row_z_squared_[pass.first + rows[i + j]] = z_squared[j];
+    run_.cross_entropy(b.loss + scored_.size(), b.z_squared + scored_.size(), nullptr, b.logits, &target[i],
+                       pass.trained ? &weight[i] : nullptr, z_loss, count, V);
+    for (int j = 0; j < count; ++j) scored_.push_back(pass.first + rows[i + j]);
     if (!pass.trained) continue;
     run_.matmul_backward_input(b.dh_chunk, b.logits, params.embedding, count, D, V, false);
     run_.matmul_backward_weight(grads.embedding, b.logits, b.h_chunk, count, D, V);
@@ -218,21 +216,29 @@ void PassRunner::classify(const ModelParams& params, const ModelParams& grads, c
   }
 }
 
+void PassRunner::read_losses() {
+  size_t n = scored_.size();
+  std::vector<double> loss(n), z_squared(n);
+  run_.download(loss.data(), buffers_.loss, n * sizeof(double));
+  run_.download(z_squared.data(), buffers_.z_squared, n * sizeof(double));
+  for (size_t i = 0; i < n; ++i) row_loss_[scored_[i]] = loss[i], row_z_squared_[scored_[i]] = z_squared[i];
+}
+
 void PassRunner::input_backward(const ModelParams& params, const ModelParams& grads, const PassPlan& plan,
                                 const Pass& pass) {
   PassBuffers& b = buffers_;
   const InputRows& input = pass.input;
   int D = config_.width, fused = int(input.fused.size()), plain = int(input.plain.size());
-  const float* du = b.gradient.dx;
+  const act* du = b.gradient.dx;
   if (fused > 0) {
     if (plain > 0) run_.gather_rows(b.dmixed, du, input.fused.data(), fused, D);
-    feedback_.backward(params, grads, from_row(b.feedback, config_, pass.first_fused), b.feedback_gradient,
+    feedback_.backward(params, grads, feedback_.from_row(b.feedback, pass.first_fused), b.feedback_gradient,
                        plan.carry_gradient ? b.dh : nullptr, b.dembedded, b.dgates_in, plain > 0 ? b.dmixed : du,
                        b.tokens.gates, input);
   }
   if (plain == 0) return;
   if (fused > 0) run_.gather_rows(b.dmixed, du, input.plain.data(), plain, D);
-  float* to = config_.plain_input == PlainInput::raw ? b.de : b.dembedded;
+  act* to = config_.plain_input == PlainInput::raw ? b.de : b.dembedded;
   run_.scatter_add_rows(to, fused > 0 ? b.dmixed : du, input.plain_token.data(), plain, D);
 }
 
@@ -240,16 +246,8 @@ void PassRunner::backward(const ModelParams& params, const ModelParams& grads, c
                           float z_loss, PassLosses& losses) {
   PassBuffers& b = buffers_;
   int D = config_.width, N = batch.rows(), K = int(plan.passes.size());
+  scored_.clear();
   for (int k = K - 1; k >= 0; --k) classify(params, grads, batch, plan.passes[k], z_loss);
-  losses.loss.resize(K), losses.z_squared.resize(K);
-  losses.targets += batch.target_count();
-  for (int k = 0; k < K; ++k)
-    for (int row = 0; row < N; ++row) {
-      if (batch.targets[row] < 0) continue;
-      losses.loss[k] += row_loss_[plan.passes[k].state_row[row]];
-      losses.z_squared[k] += row_z_squared_[plan.passes[k].state_row[row]];
-    }
-
   if (K > 1) {
     int64_t kv = int64_t(plan.rows()) * config_.kv_heads * config_.head_dim;
     for (int l = 0; l < config_.layers; ++l) run_.zero(b.gradient.dk[l], kv), run_.zero(b.gradient.dv[l], kv);
@@ -262,15 +260,24 @@ void PassRunner::backward(const ModelParams& params, const ModelParams& grads, c
   for (int k = K - 1; k >= 0; --k) {
     const Pass& pass = plan.passes[k];
     if (!pass.trained || pass.rows == 0) continue;
-    stack_.backward(params, grads, b.tape, gradient, b.dh + size_t(pass.first) * D, pass.first, pass.rows,
-                    pass.segments);
+    stack_.backward(params, grads, b.tape, gradient, at_row(b.dh, pass.first), pass.first, pass.rows, pass.segments);
     input_backward(params, grads, plan, pass);
   }
   if (K > 1 && config_.fusion == Fusion::gate)
     feedback_.gates_backward(params, grads, b.dembedded, b.dgates_in, b.tokens.embedded, N);
   if (K > 1 || config_.plain_input == PlainInput::normed)
     run_.rmsnorm_backward(b.de, grads.input_norm, b.dembedded, b.tokens.e, params.input_norm, b.tokens.rrms, N, D);
-  run_.scatter_add_rows(grads.embedding, b.de, batch.tokens.data(), N, D);
+  run_.embedding_backward(grads.embedding, b.de, batch.tokens.data(), N, D);
+
+  read_losses();
+  losses.loss.resize(K), losses.z_squared.resize(K);
+  losses.targets += batch.target_count();
+  for (int k = 0; k < K; ++k)
+    for (int row = 0; row < N; ++row) {
+      if (batch.targets[row] < 0) continue;
+      losses.loss[k] += row_loss_[plan.passes[k].state_row[row]];
+      losses.z_squared[k] += row_z_squared_[plan.passes[k].state_row[row]];
+    }
 }
 
 // --- The schedule

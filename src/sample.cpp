@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "checkpoint.h"
+#include "devices.h"
 #include "files.h"
 #include "flags.h"
 #include "generate.h"
@@ -83,15 +84,26 @@ void show(const std::string& piece) {
   std::fflush(stdout);
 }
 
+// On a GPU matrices of bfloat16 are multiplied by activations of bfloat16; the CPU's table unpacks them.
+const Kernels& kernels_for_weights(const SampleOptions& o) {
+  std::string why_not;
+  bool on_gpu = o.device != "cpu" && cuda_kernels(false, &why_not);
+  return kernels_for(o.device, on_gpu && o.weights == "bf16" ? "bf16" : "fp32");
+}
+
 class Sampler {
  public:
-  Sampler(const SampleOptions& o, const Model& model, int sequences)
+  Sampler(const SampleOptions& o, const Kernels& kernels, Model& model, int sequences)
       : o_(o),
         model_(model),
-        decoder_(kernels_for(o.device), model.config, model.params, limits(o, model.config, sequences)) {}
+        weights_(kernels, model),
+        decoder_(kernels, model.config, weights_.params(), limits(o, kernels, model.config, sequences)) {}
 
-  static DecoderLimits limits(const SampleOptions& o, const ModelConfig& config, int sequences) {
-    return {sequences, 256, config.context, weight_format_named(o.weights)};
+  static DecoderLimits limits(const SampleOptions& o, const Kernels& kernels, const ModelConfig& config,
+                              int sequences) {
+    DecoderLimits limits{sequences, 256, config.context};
+    if (kernels.pack_weight) limits.packed = weight_format_named(o.weights);
+    return limits;
   }
 
   // Streams one text.
@@ -139,12 +151,12 @@ class Sampler {
  private:
   std::vector<Ending> continue_(const std::vector<std::vector<int>>& prompts, int64_t first_number,
                                 const std::function<void(int, const std::string&)>& say) {
-    return generate(decoder_, model_.config, prompts, first_number, o_.generation, say,
-                    [] { return stop_signal() != 0; });
+    return generate(decoder_, prompts, first_number, o_.generation, say, [] { return stop_signal() != 0; });
   }
 
   const SampleOptions& o_;
   const Model& model_;
+  Weights weights_;
   Decoder decoder_;
 };
 
@@ -206,14 +218,15 @@ int main(int argc, char** argv) {
     }
     int sequences = std::max(1, std::min(o.batch, int(prompts.size())));
     Plan plan;
-    plan.add("parameters", double(param_layout(config).floats) * sizeof(float));
-    Decoder::plan_memory(plan, config, Sampler::limits(o, config, sequences));
-    require_memory(plan);
+    const Kernels& kernels = kernels_for_weights(o);
+    Weights::plan_memory(plan, kernels, param_layout(config));
+    Decoder::plan_memory(plan, kernels, config, Sampler::limits(o, kernels, config, sequences));
+    require_memory(kernels, plan);
     Model model(config);
     read_params(model, checkpoint);
     if (o.weights == "bf16") round_to_bf16(model);
     catch_stop_signals(converses);
-    Sampler sampler(o, model, sequences);
+    Sampler sampler(o, kernels, model, sequences);
     if (converses)
       sampler.converse();
     else if (!prompts.empty())

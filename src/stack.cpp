@@ -1,6 +1,15 @@
 #include "stack.h"
 
 #include "error.h"
+#include "exact.h"
+
+Block rope_block(const Kernels& run, const ModelConfig& c, int positions) {
+  size_t floats = size_t(positions) * c.head_dim;
+  Block on_host(floats), block(run, floats);
+  rope_table(on_host.data(), positions, c.head_dim, c.rope_theta);
+  run.upload(block.data(), on_host.data(), floats * sizeof(float));
+  return block;
+}
 
 const char* name_of(Recompute r) {
   constexpr const char* kNames[] = {"none", "norms", "block"};
@@ -18,25 +27,26 @@ Tape cut_tape(Cutter& cutter, const ModelConfig& c, TapeKind kind, size_t rows, 
   tape.recompute = recompute;
   size_t D = c.width, Hd = c.heads_width(), Gd = size_t(c.kv_heads) * c.head_dim, F = c.ffn;
   bool inference = kind == TapeKind::inference, share_all = inference || recompute == Recompute::block;
-  auto take = [&](size_t width) { return cutter.take(rows * width); };
+  auto take = [&](size_t width) { return cutter.acts(rows * width); };
+  auto floats = [&](size_t width) { return cutter.floats(rows * width); };
   for (int l = 0; l < c.layers; ++l) {
     LayerTape t = l > 0 ? tape.layers[0] : LayerTape{};
     if (l == 0 || !inference) t.x = take(D);
     if (l == 0 || !share_all) {
-      t.rrms1 = take(1), t.qkv = take(c.qkv_width()), t.qk_rrms = take(c.heads + c.kv_heads), t.q = take(Hd);
-      t.attended = take(Hd), t.row_max = take(c.heads), t.row_scale = take(c.heads);
+      t.rrms1 = floats(1), t.qkv = take(c.qkv_width()), t.qk_rrms = floats(c.heads + c.kv_heads), t.q = take(Hd);
+      t.attended = take(Hd), t.row_max = floats(c.heads), t.row_scale = floats(c.heads);
       if (c.head_gate) t.head_z = take(c.heads), t.gated = take(Hd);
-      if (c.branch_norm) t.o = take(D), t.o_rrms = take(1), t.down = take(D), t.down_rrms = take(1);
+      if (c.branch_norm) t.o = take(D), t.o_rrms = floats(1), t.down = take(D), t.down_rrms = floats(1);
       t.mid = inference ? t.x : take(D);
-      t.rrms2 = take(1), t.gate_up = take(2 * F);
+      t.rrms2 = floats(1), t.gate_up = take(2 * F);
     }
     if (l == 0 || (!share_all && recompute == Recompute::none))
       t.norm1 = take(D), t.norm2 = take(D), t.swiglu = take(F);
-    t.k = cutter.take(kv_rows * Gd), t.v = cutter.take(kv_rows * Gd);
+    t.k = cutter.acts(kv_rows * Gd), t.v = cutter.acts(kv_rows * Gd);
     tape.layers.push_back(t);
   }
   tape.x_last = inference ? tape.layers[0].x : take(D);
-  tape.h = take(D), tape.rrms_last = take(1), tape.branch = take(D);
+  tape.h = take(D), tape.rrms_last = floats(1), tape.branch = take(D);
   return tape;
 }
 
@@ -44,7 +54,7 @@ GradientTape cut_gradient_tape(Cutter& cutter, const ModelConfig& c, size_t pass
                                bool several_passes) {
   GradientTape g;
   size_t D = c.width, Hd = c.heads_width(), Gd = size_t(c.kv_heads) * c.head_dim, F = c.ffn;
-  auto take = [&](size_t width) { return cutter.take(pass_rows * width); };
+  auto take = [&](size_t width) { return cutter.acts(pass_rows * width); };
   g.dx = take(D), g.dbranch = take(D), g.dnorm = take(D), g.dswiglu = take(F), g.dgate_up = take(2 * F);
   g.dattended = take(Hd), g.dq = take(Hd), g.dqkv = take(c.qkv_width());
   g.dgated = c.head_gate ? take(Hd) : g.dattended;
@@ -52,29 +62,31 @@ GradientTape cut_gradient_tape(Cutter& cutter, const ModelConfig& c, size_t pass
   g.several_passes = several_passes;
   for (int l = 0; l < c.layers; ++l) {
     bool own = l == 0 || several_passes;
-    g.dk.push_back(own ? cutter.take(kv_rows * Gd) : g.dk[0]);
-    g.dv.push_back(own ? cutter.take(kv_rows * Gd) : g.dv[0]);
+    g.dk.push_back(own ? cutter.acts(kv_rows * Gd) : g.dk[0]);
+    g.dv.push_back(own ? cutter.acts(kv_rows * Gd) : g.dv[0]);
   }
   return g;
 }
 
-// The tape as it looks from one row on; keys and values stay where they are.
-static LayerTape from_row(LayerTape t, const ModelConfig& c, size_t row) {
-  auto advance = [&](float*& p, size_t width) { p = p ? p + row * width : nullptr; };
+LayerTape Stack::from_row(LayerTape t, size_t row) const {
+  const ModelConfig& c = config;
+  auto advance = [&](act*& p, size_t width) { p = kernels.at(p, row * width); };
+  auto advance_floats = [&](float*& p, size_t width) { p = p ? p + row * width : nullptr; };
   size_t D = c.width, Hd = c.heads_width(), H = c.heads, F = c.ffn;
-  advance(t.x, D), advance(t.norm1, D), advance(t.rrms1, 1);
-  advance(t.qkv, c.qkv_width()), advance(t.qk_rrms, H + c.kv_heads), advance(t.q, Hd);
-  advance(t.attended, Hd), advance(t.row_max, H), advance(t.row_scale, H), advance(t.head_z, H), advance(t.gated, Hd);
-  advance(t.o, D), advance(t.o_rrms, 1), advance(t.mid, D), advance(t.norm2, D), advance(t.rrms2, 1);
-  advance(t.gate_up, 2 * F), advance(t.swiglu, F), advance(t.down, D), advance(t.down_rrms, 1);
+  advance(t.x, D), advance(t.norm1, D), advance(t.qkv, c.qkv_width()), advance(t.q, Hd), advance(t.attended, Hd);
+  advance(t.head_z, H), advance(t.gated, Hd), advance(t.o, D), advance(t.mid, D), advance(t.norm2, D);
+  advance(t.gate_up, 2 * F), advance(t.swiglu, F), advance(t.down, D);
+  advance_floats(t.rrms1, 1), advance_floats(t.qk_rrms, H + c.kv_heads), advance_floats(t.row_max, H);
+  advance_floats(t.row_scale, H), advance_floats(t.o_rrms, 1), advance_floats(t.rrms2, 1);
+  advance_floats(t.down_rrms, 1);
   return t;
 }
 
 // branch = x wᵀ (w: D × in), and its norm where the model has one.
-void Stack::branch_product(const Tape& tape, float* before_norm, float* rrms, const float* gain, const float* x,
-                           const float* w, int first, int rows, int in) const {
+void Stack::branch_product(const Tape& tape, act* before_norm, float* rrms, const float* gain, const act* x,
+                           const act* w, int first, int rows, int in) const {
   int D = config.width;
-  float* branch = tape.branch + size_t(first) * D;
+  act* branch = kernels.at(tape.branch, size_t(first) * D);
   multiply(kernels, packed, config.branch_norm ? before_norm : branch, x, w, rows, in, D);
   if (config.branch_norm) kernels.rmsnorm_forward(branch, rrms, before_norm, gain, rows, D, config.norm_eps);
 }
@@ -85,7 +97,7 @@ void Stack::attention_half(const ModelParams& params, const Tape& tape, int laye
   const ModelConfig& c = config;
   const Kernels& run = kernels;
   const LayerParams& w = params.layers[layer];
-  LayerTape t = from_row(tape.layers[layer], c, first);
+  LayerTape t = from_row(tape.layers[layer], first);
   int D = c.width, H = c.heads, G = c.kv_heads, d = c.head_dim, count = int(segments.size());
   run.rmsnorm_forward(t.norm1, t.rrms1, t.x, w.input_norm, rows, D, c.norm_eps);
   multiply(run, packed, t.qkv, t.norm1, w.qkv, rows, D, c.qkv_width());
@@ -99,13 +111,13 @@ void Stack::attention_half(const ModelParams& params, const Tape& tape, int laye
   }
   branch_product(tape, t.o, t.o_rrms, w.post_attn_norm, c.head_gate ? t.gated : t.attended, w.o, first, rows,
                  c.heads_width());
-  run.residual_forward(t.mid, t.x, tape.branch + size_t(first) * D, c.residual_scale, int64_t(rows) * D);
+  run.residual_forward(t.mid, t.x, run.at(tape.branch, size_t(first) * D), c.residual_scale, int64_t(rows) * D);
 }
 
 // From a layer's mid to the input of its last product.
 void Stack::feed_forward_half(const ModelParams& params, const Tape& tape, int layer, int first, int rows) const {
   const LayerParams& w = params.layers[layer];
-  LayerTape t = from_row(tape.layers[layer], config, first);
+  LayerTape t = from_row(tape.layers[layer], first);
   kernels.rmsnorm_forward(t.norm2, t.rrms2, t.mid, w.mlp_norm, rows, config.width, config.norm_eps);
   multiply(kernels, packed, t.gate_up, t.norm2, w.gate_up, rows, config.width, 2 * config.ffn);
   kernels.swiglu_forward(t.swiglu, t.gate_up, rows, config.ffn);
@@ -118,19 +130,19 @@ void Stack::forward(const ModelParams& params, const Tape& tape, int first, int 
   size_t at = size_t(first) * D;
   for (int l = 0; l < config.layers; ++l) {
     const LayerParams& w = params.layers[l];
-    LayerTape t = from_row(tape.layers[l], config, first);
+    LayerTape t = from_row(tape.layers[l], first);
     attention_half(params, tape, l, first, rows, segments);
     feed_forward_half(params, tape, l, first, rows);
     branch_product(tape, t.down, t.down_rrms, w.post_mlp_norm, t.swiglu, w.down, first, rows, config.ffn);
-    float* next = l + 1 < config.layers ? tape.layers[l + 1].x : tape.x_last;
-    kernels.residual_forward(next + at, t.mid, tape.branch + at, config.residual_scale, int64_t(rows) * D);
+    act* next = kernels.at(l + 1 < config.layers ? tape.layers[l + 1].x : tape.x_last, at);
+    kernels.residual_forward(next, t.mid, kernels.at(tape.branch, at), config.residual_scale, int64_t(rows) * D);
   }
-  kernels.rmsnorm_forward(tape.h + at, tape.rrms_last + first, tape.x_last + at, params.final_norm, rows, D,
-                          config.norm_eps);
+  kernels.rmsnorm_forward(kernels.at(tape.h, at), tape.rrms_last + first, kernels.at(tape.x_last, at),
+                          params.final_norm, rows, D, config.norm_eps);
 }
 
 void Stack::backward(const ModelParams& params, const ModelParams& grads, const Tape& tape, const GradientTape& g,
-                     const float* dh, int first, int rows, const std::vector<Segment>& segments) const {
+                     const act* dh, int first, int rows, const std::vector<Segment>& segments) const {
   if (rows == 0) return;
   const ModelConfig& c = config;
   const Kernels& run = kernels;
@@ -139,7 +151,7 @@ void Stack::backward(const ModelParams& params, const ModelParams& grads, const 
   size_t at = size_t(first) * D, n = size_t(rows) * D, kv_at = size_t(first) * G * d, kv_n = size_t(rows) * G * d;
 
   // The gradient at a branch's last product: the stream's, scaled, and back through the branch's norm if it has one.
-  auto into_branch = [&](const float* before_norm, const float* rrms, const float* gain, float* dgain) {
+  auto into_branch = [&](const act* before_norm, const float* rrms, const float* gain, float* dgain) {
     run.scale(g.dbranch, g.dx, c.residual_scale, n);
     if (!c.branch_norm) return g.dbranch;
     run.zero(g.dnorm, n);
@@ -148,11 +160,11 @@ void Stack::backward(const ModelParams& params, const ModelParams& grads, const 
   };
 
   run.zero(g.dx, n);
-  run.rmsnorm_backward(g.dx, grads.final_norm, dh, tape.x_last + at, params.final_norm, tape.rrms_last + first, rows,
-                       D);
+  run.rmsnorm_backward(g.dx, grads.final_norm, dh, run.at(tape.x_last, at), params.final_norm, tape.rrms_last + first,
+                       rows, D);
   for (int l = c.layers - 1; l >= 0; --l) {
     const LayerParams &w = params.layers[l], &dw = grads.layers[l];
-    LayerTape t = from_row(tape.layers[l], c, first);
+    LayerTape t = from_row(tape.layers[l], first);
     // The last layer's whole tape is still there.
     if (tape.recompute == Recompute::block && l + 1 < c.layers) {
       attention_half(params, tape, l, first, rows, segments);
@@ -164,7 +176,7 @@ void Stack::backward(const ModelParams& params, const ModelParams& grads, const 
       run.swiglu_forward(t.swiglu, t.gate_up, rows, F);
     }
 
-    float* ddown = into_branch(t.down, t.down_rrms, w.post_mlp_norm, dw.post_mlp_norm);
+    act* ddown = into_branch(t.down, t.down_rrms, w.post_mlp_norm, dw.post_mlp_norm);
     run.matmul_backward_input(g.dswiglu, ddown, w.down, rows, F, D, false);
     run.matmul_backward_weight(dw.down, ddown, t.swiglu, rows, F, D);
     run.swiglu_backward(g.dgate_up, g.dswiglu, t.gate_up, rows, F);
@@ -172,11 +184,11 @@ void Stack::backward(const ModelParams& params, const ModelParams& grads, const 
     run.matmul_backward_weight(dw.gate_up, g.dgate_up, t.norm2, rows, D, 2 * F);
     run.rmsnorm_backward(g.dx, dw.mlp_norm, g.dnorm, t.mid, w.mlp_norm, t.rrms2, rows, D);
 
-    float* dout = into_branch(t.o, t.o_rrms, w.post_attn_norm, dw.post_attn_norm);
+    act* dout = into_branch(t.o, t.o_rrms, w.post_attn_norm, dw.post_attn_norm);
     run.matmul_backward_input(g.dgated, dout, w.o, rows, Hd, D, false);
     run.matmul_backward_weight(dw.o, dout, c.head_gate ? t.gated : t.attended, rows, Hd, D);
     if (c.head_gate) run.head_gate_backward(g.dattended, g.dhead_z, g.dgated, t.attended, t.head_z, rows, H, d);
-    if (!g.several_passes) run.zero(g.dk[l] + kv_at, kv_n), run.zero(g.dv[l] + kv_at, kv_n);
+    if (!g.several_passes) run.zero(run.at(g.dk[l], kv_at), kv_n), run.zero(run.at(g.dv[l], kv_at), kv_n);
     run.attention_backward(g.dq, g.dk[l], g.dv[l], g.dattended, t.attended, t.q, t.k, t.v, t.row_max, t.row_scale,
                            segments.data(), count, H, G, d, c.layer_window(l));
     run.qk_norm_rope_backward(g.dqkv, dw.q_norm, dw.k_norm, g.dq, g.dk[l], g.dv[l], t.qkv, t.qk_rrms, w.q_norm,

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "checkpoint.h"
+#include "devices.h"
 #include "error.h"
 #include "program.h"
 #include "trainer.h"
@@ -296,16 +297,18 @@ void Trainer::read_data(Flags& flags) {
 void Trainer::take_memory() {
   ParamLayout layout = param_layout(o_.model);
   PassLimits limits{o_.batch * o_.model.context, schedule_->most_passes(), recompute_named(o_.recompute)};
-  plan_.add("parameters", double(layout.floats) * sizeof(float));
+  Weights::plan_memory(plan_, *kernels_, layout);
   plan_.add("gradients", double(layout.floats) * sizeof(float));
   if (o_.dump.empty()) Optimizer::plan_memory(plan_, layout, o_.optim);
-  PassRunner::plan_memory(plan_, o_.model, limits);
+  PassRunner::plan_memory(plan_, *kernels_, o_.model, limits);
   if (o_.dump.empty())
-    plan_evaluation_memory(plan_, o_.model, std::max(kEvaluationRows, o_.model.context), !data_.puzzles.empty());
-  require_memory(plan_);
+    plan_evaluation_memory(plan_, *kernels_, o_.model, std::max(kEvaluationRows, o_.model.context),
+                           !data_.puzzles.empty());
+  require_memory(*kernels_, plan_);
 
   model_ = std::make_unique<Model>(o_.model);
-  grads_ = Block(layout.floats);
+  weights_ = std::make_unique<Weights>(*kernels_, *model_);
+  grads_ = Block(*kernels_, layout.floats);
   grad_views_ = view_params(o_.model, model_->layout, grads_.data());
   if (o_.dump.empty()) optimizer_ = std::make_unique<Optimizer>(*kernels_, model_->layout, o_.optim);
   runner_ = std::make_unique<PassRunner>(*kernels_, model_->config, limits);
@@ -324,7 +327,7 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
   find_resumed(flags);
   resolve(flags);
   o_.threads = start_threads(o_.threads);
-  kernels_ = &kernels_for(o_.device);
+  kernels_ = &kernels_for(o_.device, o_.dtype);
   read_data(flags);
   expect_rows();
   take_memory();
@@ -338,6 +341,7 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
       feedback_started_ = has_feedback() && feedback_is_trained(from, read_config(from));
     }
   }
+  weights_->write();
   if (!dumping) claim_out(flags);
 }
 

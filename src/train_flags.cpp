@@ -59,6 +59,9 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.section("Run");
   f.add("out", &o.out, "folder for checkpoints, log.jsonl and run.conf");
   f.choice("device", &o.device, {"auto", "cpu", "cuda"}, "where the kernels run");
+  f.choice(
+      "dtype", &o.dtype, {"fp32", "bf16"},
+      "activations and the matrices in products; bf16 (GPUs only) keeps parameters, gradients and moments in float32");
   f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
   f.choice(
       "recompute", &o.recompute, {"none", "norms", "block"},

@@ -40,16 +40,19 @@ void Trainer::fail_broken(const std::string& what) const {
 
 // A model that computes nothing must not take the place of the last good one: the loss of a step says what its weights
 // were before the update.
-static bool computes(const Kernels& kernels, const Model& model, const std::vector<Batch>& probe) {
+static bool computes(const Kernels& kernels, const Model& model, const ModelParams& params,
+                     const std::vector<Batch>& probe) {
   if (find_not_finite(model)) return false;
-  for (const PassResult& r : evaluate_passes(kernels, model.config, model.params, probe, {0, 1}))
+  for (const PassResult& r : evaluate_passes(kernels, model.config, params, probe, {0, 1}))
     if (!std::isfinite(r.loss)) return false;
   return true;
 }
 
 void Trainer::save() {
   if (step_ == last_saved_) return;
-  if (!computes(*kernels_, *model_, probe_)) fail_broken("the weights or their loss on held-out text are not finite");
+  weights_->read_back();
+  if (!computes(*kernels_, *model_, weights_->params(), probe_))
+    fail_broken("the weights or their loss on held-out text are not finite");
   Json state = Json::object({{"step", step_},
                              {"epoch", loader_->position().epoch},
                              {"epoch_row", loader_->position().row},
@@ -103,15 +106,15 @@ PassPlan Trainer::plan_micro_batch(const Step& step, const Batch& batch, int fir
 }
 
 void Trainer::add_gradients(Step& step, const Batch& batch, const PassPlan& plan, float z_loss) {
-  runner_->forward(model_->params, batch, plan);
-  runner_->backward(model_->params, grad_views_, batch, plan, z_loss, step.losses);
+  runner_->forward(weights_->params(), batch, plan);
+  runner_->backward(weights_->params(), grad_views_, batch, plan, z_loss, step.losses);
   step.rows += plan.rows();
   step.flops += step_flops(model_->config, batch, plan);
 }
 
 bool Trainer::gradients(Step& step, float z_loss) {
   int first_segment = 0;
-  kernels_->zero(grads_.data(), int64_t(grads_.size()));
+  kernels_->floats->zero(grads_.data(), int64_t(grads_.size()));
   return read_step(step.start, [&](const Batch& batch) {
     add_gradients(step, batch, plan_micro_batch(step, batch, first_segment), z_loss);
     first_segment += int(batch.segments.size());
@@ -141,7 +144,8 @@ bool Trainer::train_step() {
   double norm = optimizer_->gradient_norm(grads_.data(), with_feedback);
   if (!std::isfinite(objective(step.losses)) || !std::isfinite(norm))
     fail_broken(text("the loss is %g and the gradient norm %g", objective(step.losses), norm));
-  optimizer_->step(model_->block.data(), grads_.data(), norm, with_feedback, step_, o_.steps);
+  optimizer_->step(weights_->floats(), grads_.data(), norm, with_feedback, step_, o_.steps);
+  weights_->changed();
   costs_.tokens += step.tokens;
   costs_.token_passes += double(step.tokens) * step.passes;
   double seconds = seconds_now() - start;
@@ -191,7 +195,7 @@ void Trainer::evaluate_held_out() {
   std::vector<Batch> part(validation_.begin(), validation_.begin() + std::min(kBatches, validation_.size()));
   bool fused = feedback_trained() || schedule_->most_passes() > 1;
   ModelConfig shown_as = as_trained(model_->config, fused);
-  std::vector<PassResult> results = evaluate_passes(*kernels_, shown_as, model_->params, part, {0, 1, 2, 3});
+  std::vector<PassResult> results = evaluate_passes(*kernels_, shown_as, weights_->params(), part, {0, 1, 2, 3});
   Json losses = Json::array();
   std::string shown;
   for (const PassResult& r : results) losses.items.push_back(r.loss), shown += text(" %.4f", r.loss);
@@ -206,7 +210,7 @@ void Trainer::show_sample() {
   if (!data_.puzzles.empty() && !data_.puzzles[number % data_.puzzles.size()].answers.empty()) {
     std::vector<std::string> said;
     const Puzzle& puzzle = data_.puzzles[number % data_.puzzles.size()];
-    answer_puzzles(*kernels_, model_->config, model_->params, {puzzle}, mode, 1, &said);
+    answer_puzzles(*kernels_, model_->config, weights_->params(), {puzzle}, mode, 1, &said);
     progress_->print(text("step %lld: %s answers %s\n", (long long)step_, name_of(mode), said[0].c_str()));
     return;
   }
@@ -214,13 +218,12 @@ void Trainer::show_sample() {
   int64_t start = held_out.starts[number % held_out.count()], length = held_out.length(int(number % held_out.count()));
   length = std::clamp<int64_t>(length / 2, 1, std::min(24, o_.model.context / 2));
   std::vector<int> prompt(held_out.tokens.begin() + start, held_out.tokens.begin() + start + length);
-  Decoder decoder(*kernels_, model_->config, model_->params, {1, 64, o_.model.context});
+  Decoder decoder(*kernels_, model_->config, weights_->params(), {1, 64, o_.model.context});
   Generation g;
   g.mode = mode, g.tokens = 64, g.sampling.temperature = 0.8f, g.seed = uint64_t(o_.seed);
   std::string said;
   generate(
-      decoder, model_->config, {prompt}, step_, g, [&](int, const std::string& piece) { said += piece; },
-      [] { return false; });
+      decoder, {prompt}, step_, g, [&](int, const std::string& piece) { said += piece; }, [] { return false; });
   std::string shown;
   for (char c : visible(decode(prompt) + "│" + said)) shown += c == '\n' ? std::string("⏎") : std::string(1, c);
   progress_->print(text("step %lld: %s says %s\n", (long long)step_, name_of(mode), shown.c_str()));
@@ -288,7 +291,7 @@ std::string Trainer::talk_line() const {
 void Trainer::report() {
   double start = seconds_now();
   ModelConfig shown_as = as_trained(model_->config, feedback_trained());
-  Evaluation e = evaluate(*kernels_, shown_as, model_->params, validation_, data_.puzzles);
+  Evaluation e = evaluate(*kernels_, shown_as, weights_->params(), validation_, data_.puzzles);
   Json losses = Json::array();
   for (const PassResult& r : e.passes) losses.items.push_back(r.loss);
   if (step_ > first_step_ || !ends_with_table(o_.out + "/log.jsonl", step_))

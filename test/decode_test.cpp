@@ -311,7 +311,7 @@ TEST(Decode, MemoryGrowsWithSequencesAndContext) {
   ModelConfig config = tiny_config();
   auto bytes = [&](DecoderLimits limits) {
     Plan plan;
-    Decoder::plan_memory(plan, config, limits);
+    Decoder::plan_memory(plan, cpu_kernels(), config, limits);
     return plan.total();
   };
   // Keys and values, and the states of two passes that a fused prefill holds.

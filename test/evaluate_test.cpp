@@ -398,11 +398,11 @@ TEST(EvaluationMemory, CoversPassesAndDecoding) {
   ModelConfig config = tiny_config();
   auto bytes = [&](int rows, bool puzzles) {
     Plan plan;
-    plan_evaluation_memory(plan, config, rows, puzzles);
+    plan_evaluation_memory(plan, cpu_kernels(), config, rows, puzzles);
     return plan.total();
   };
   Plan decoding;
-  Decoder::plan_memory(decoding, config, {1, 256, config.context});
+  Decoder::plan_memory(decoding, cpu_kernels(), config, {1, 256, config.context});
   EXPECT_GE(bytes(16, false), decoding.total());
   EXPECT_GT(bytes(16, true), bytes(16, false));
   EXPECT_GT(bytes(1 << 20, true), 4.0 * (1 << 20) * config.width * 10);

@@ -122,12 +122,12 @@ struct Told {
 };
 
 Told tell(
-    Decoder& decoder, const ModelConfig& config, const std::vector<std::vector<int>>& prompts, const Generation& g,
-    int64_t first_number = 0, std::function<bool()> interrupted = [] { return false; }) {
+    Decoder& decoder, const std::vector<std::vector<int>>& prompts, const Generation& g, int64_t first_number = 0,
+    std::function<bool()> interrupted = [] { return false; }) {
   Told told;
   told.texts.resize(prompts.size()), told.pieces.resize(prompts.size());
   told.endings = generate(
-      decoder, config, prompts, first_number, g,
+      decoder, prompts, first_number, g,
       [&](int i, const std::string& text) { told.texts[i] += text, told.pieces[i].push_back(text); }, interrupted);
   return told;
 }
@@ -147,7 +147,7 @@ Generation drawn(int tokens, uint64_t seed, Sampling sampling = {}) {
 // Follows an automaton from one prompt.
 Told recite(const Automaton& automaton, const std::string& prompt, const Generation& g = greedy(256)) {
   Decoder decoder(cpu_kernels(), automaton.config(), automaton.params(), {});
-  return tell(decoder, automaton.config(), {encode(prompt)}, g);
+  return tell(decoder, {encode(prompt)}, g);
 }
 
 TEST(Generate, FollowsTheModelInEveryMode) {
@@ -257,7 +257,7 @@ TEST(Generate, CanBeInterrupted) {
   automaton.follow('h', 'a');
   int asked = 0;
   Decoder decoder(cpu_kernels(), automaton.config(), automaton.params(), {2});
-  Told told = tell(decoder, automaton.config(), {encode("a"), encode("e")}, greedy(9), 0, [&] { return ++asked == 4; });
+  Told told = tell(decoder, {encode("a"), encode("e")}, greedy(9), 0, [&] { return ++asked == 4; });
   EXPECT_EQ(told.texts, (std::vector<std::string>{"bcde", "fgha"}));
   EXPECT_EQ(told.endings, (std::vector<Ending>(2, Ending::interrupted)));
 }
@@ -267,7 +267,7 @@ TEST(Generate, EachPromptEndsInItsOwnWay) {
   automaton.follow('h', 'a'), automaton.follow('x', 'y'), automaton.follow('y', kEndOfText);
   Generation g = greedy(9, {"fg"});
   Decoder decoder(cpu_kernels(), automaton.config(), automaton.params(), {4});
-  Told told = tell(decoder, automaton.config(), {encode("x"), encode("a"), encode("f"), encode("bcdefghbcdg")}, g);
+  Told told = tell(decoder, {encode("x"), encode("a"), encode("f"), encode("bcdefghbcdg")}, g);
   EXPECT_EQ(told.texts, (std::vector<std::string>{"y", "bcde", "ghabcde", "ha"}));
   EXPECT_EQ(told.endings, (std::vector<Ending>{Ending::end_of_text, Ending::stop, Ending::stop, Ending::context}));
 }
@@ -284,7 +284,7 @@ struct Babbler {
   Told tell(const std::vector<std::vector<int>>& prompts, const Generation& g, int64_t first_number = 0,
             int rows = 256) {
     Decoder decoder(cpu_kernels(), model.config, model.params, {int(prompts.size()), rows, 0});
-    return ::tell(decoder, model.config, prompts, g, first_number);
+    return ::tell(decoder, prompts, g, first_number);
   }
   Model model;
 };

@@ -114,7 +114,7 @@ TEST(Identities, SoftsFirstSampledTokenIsStandardsAtTheSameSeedAndOnlyLaterOnesD
       Generation g;
       g.mode = mode, g.tokens = 10, g.seed = seed;
       generate(
-          decoder, config, {encode("a prompt")}, 0, g, [&](int, const std::string& text) { said[int(mode)] += text; },
+          decoder, {encode("a prompt")}, 0, g, [&](int, const std::string& text) { said[int(mode)] += text; },
           [] { return false; });
     }
     EXPECT_EQ(said[0].substr(0, 1), said[1].substr(0, 1)) << "seed " << seed;

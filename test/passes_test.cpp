@@ -191,7 +191,7 @@ TEST(EngineSweep, ARunnerServesBatchesOfEverySize) {
   Batch large = random_batch({8, 8, 5}, 11, 1), small = random_batch({2}, 11, 2);
   PassOptions options;
   auto result = [&](EngineRun& run, const Batch& batch, int passes) {
-    run.gradients.zero();
+    cpu_kernels().zero(run.gradients.data(), int64_t(run.gradients.size()));
     PassLosses losses;
     PassPlan plan = plan_passes(batch, passes, fully_fused(batch, passes), options, 1, 0, batch.target_count());
     run.runner.forward(model.params, batch, plan);
@@ -222,8 +222,8 @@ TEST(EngineSweep, ABatchWithoutTargetsHasNoGradient) {
 TEST(PassMemory, IsWhatThePlanSays) {
   ModelConfig config = tiny_config();
   Plan one, three;
-  PassRunner::plan_memory(one, config, {64, 1});
-  PassRunner::plan_memory(three, config, {64, 3});
+  PassRunner::plan_memory(one, cpu_kernels(), config, {64, 1});
+  PassRunner::plan_memory(three, cpu_kernels(), config, {64, 3});
   ASSERT_EQ(three.bytes.size(), 3u);
   EXPECT_GT(three.total(), 2 * one.total() - 3 * one.bytes[2].second);
   double states = 4.0 * 3 * 64 * config.width;
@@ -237,7 +237,7 @@ TEST(PassMemory, IsLessWhereMoreIsComputedAgain) {
   config.layers = 6;
   auto bytes = [&](Recompute recompute) {
     Plan plan;
-    PassRunner::plan_memory(plan, config, {100, 2, recompute});
+    PassRunner::plan_memory(plan, cpu_kernels(), config, {100, 2, recompute});
     return plan.total();
   };
   EXPECT_LT(bytes(Recompute::norms), 0.95 * bytes(Recompute::none));

@@ -7,7 +7,7 @@
 
 namespace ISA {
 
-double sum_squares(const float* x, int64_t n) {
+void sum_squares(double* sum_of_all, const float* x, int64_t n) {
   constexpr int64_t kBlock = 4096;
   int64_t blocks = (n + kBlock - 1) / kBlock;
   float* partial = thread_workspace(2, blocks);
@@ -22,7 +22,7 @@ double sum_squares(const float* x, int64_t n) {
   });
   double total = 0;
   for (int64_t block = 0; block < blocks; ++block) total += double(partial[block]);
-  return total;
+  *sum_of_all = total;
 }
 
 void adamw(float* p, float* m, float* v, const float* g, int64_t n, AdamStep step) {

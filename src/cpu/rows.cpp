@@ -45,6 +45,10 @@ void zero(float* x, int64_t n) {
   each_piece_in_parallel(n, [&](int64_t i, int count) { store(x + i, Lanes{}, count); });
 }
 
+void copy(float* y, const float* x, int64_t n) {
+  each_piece_in_parallel(n, [&](int64_t i, int count) { store(y + i, load(x + i, count), count); });
+}
+
 void scale(float* y, const float* x, float alpha, int64_t n) {
   each_piece_in_parallel(n, [&](int64_t i, int count) { store(y + i, splat(alpha) * load(x + i, count), count); });
 }

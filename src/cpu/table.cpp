@@ -1,4 +1,5 @@
 // One instruction set's table.
+#include "memory.h"
 #include "tables.h"
 
 namespace ISA {
@@ -7,6 +8,16 @@ namespace ISA {
 #define ISA_TEXT(x) ISA_TEXT_(x)
 extern const Kernels kernels = {
     "cpu-" ISA_TEXT(ISA),
+    sizeof(float),
+    true,
+    &kernels,
+    take_host_floats,
+    release_host_floats,
+    available_memory,
+    copy_bytes,
+    copy_bytes,
+    copy,
+    copy,
     matmul_forward,
     matmul_backward_input,
     matmul_backward_weight,
@@ -15,6 +26,7 @@ extern const Kernels kernels = {
     gather_rows,
     scatter_rows,
     scatter_add_rows,
+    scatter_add_rows,  // sums in order, also where rows repeat
     zero,
     scale,
     add,
@@ -38,6 +50,7 @@ extern const Kernels kernels = {
     gate_forward,
     gate_backward,
     cross_entropy,
+    sample,
     sum_squares,
     adamw,
     blend,

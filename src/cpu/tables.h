@@ -48,7 +48,9 @@ void gate_backward(float* da, float* dz, const float* df, const float* a, const 
                    int width);
 void cross_entropy(double* loss, double* z_squared, int* best, float* logits, const int* target, const float* weight,
                    float z_loss, int rows, int vocab);
-double sum_squares(const float* x, int64_t n);
+void sum_squares(double* sum, const float* x, int64_t n);
+void sample(int* token, const float* logits, int rows, int vocab, const Sampling& sampling, const uint64_t* key);
+void copy(float* y, const float* x, int64_t n);
 void adamw(float* p, float* m, float* v, const float* g, int64_t n, AdamStep step);
 void blend(float* y, const float* x, float alpha, float beta, int64_t n);
 void row_normalize(float* x, float* v, float beta2, float eps, int rows, int width);

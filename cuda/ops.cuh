@@ -1,0 +1,6 @@
+// The operations of each .cu file, put into a table; T is float or bf16.
+#pragma once
+#include "kernels.h"
+
+template <class T>
+void add_rmsnorm(Kernels&);
