@@ -67,7 +67,7 @@ TEST_OBJECTS := $(TESTS:test/%.cpp=$(BUILD)/test/%.o)
 $(BUILD)/test/%.o: test/%.cpp | gtest
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) -Isrc/cpu -Itest -Itest/simt -Icuda -MMD -MP -c -o $@ $<
-$(BUILD)/tests: $(TEST_OBJECTS) $(LIBRARY)
+$(BUILD)/tests: $(TEST_OBJECTS) $(EMULATED) $(LIBRARY)
 	@$(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main
 
 # The CUDA kernels on the CPU, for the tests: test/simt/ stands in for CUDA's headers.

@@ -3,4 +3,6 @@
 #include "kernels.h"
 
 template <class T>
+void add_memory(Kernels&);
+template <class T>
 void add_rmsnorm(Kernels&);

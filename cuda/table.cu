@@ -1,3 +1,7 @@
+// The CUDA tables, and whether this machine can run them.
+#include <string>
+
+#include "devices.h"
 #include "ops.cuh"
 #include "vec.cuh"
 
@@ -5,6 +9,36 @@ template <class T>
 static Kernels make_table(const char* name) {
   Kernels table = {};
   table.name = name;
+  table.element_bytes = sizeof(T);
+  add_memory<T>(table);
   add_rmsnorm<T>(table);
   return table;
+}
+
+// One clear line where there is no device that can be used.
+static std::string why_no_device() {
+  int devices = 0;
+  cudaError_t error = cudaGetDeviceCount(&devices);
+  cudaGetLastError();  // forgotten: whoever asked decides
+  if (error == cudaErrorInsufficientDriver) {
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver), cudaRuntimeGetVersion(&runtime);
+    auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+    if (driver == 0) return "this machine has no NVIDIA driver";
+    return "this machine's driver is for CUDA " + version(driver) + " and this build needs " + version(runtime);
+  }
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0)) return "this machine has no NVIDIA GPU";
+  return error == cudaSuccess ? "" : cudaGetErrorString(error);
+}
+
+const Kernels* cuda_kernels(bool bf16_elements, std::string* why_not) {
+  *why_not = why_no_device();
+  if (!why_not->empty()) return nullptr;
+  static const Kernels* tables[2] = {};
+  if (!tables[0]) {
+    static Kernels floats = make_table<float>("cuda-fp32"), halves = make_table<bf16>("cuda-bf16");
+    floats.floats = halves.floats = &floats;
+    tables[0] = &floats, tables[1] = &halves;
+  }
+  return tables[bf16_elements];
 }
