@@ -5,4 +5,6 @@
 template <class T>
 void add_memory(Kernels&);
 template <class T>
+void add_matmul(Kernels&);
+template <class T>
 void add_rmsnorm(Kernels&);

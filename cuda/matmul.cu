@@ -1,0 +1,152 @@
+// Matrix products on the GPU, by cuBLASLt. Bound by the tensor cores (bfloat16) or the fma units (float).
+//
+// cuBLASLt thinks in columns: a row-major matrix rows × width is to it a column-major one, width × rows. So
+//   y  = x wᵀ    is  Y = Wᵀ X     (out × rows) = (in × out)ᵀ (in × rows)
+//   dx = dy w    is  dX = W dY    (in × rows)  = (in × out)  (out × rows)
+//   dw = dyᵀ x   is  dW = X dYᵀ   (in × out)   = (in × rows) (out × rows)ᵀ
+// Which of its kernels runs is decided once for each shape, and kept: the same shape gives the same bits every time. Sums
+// are in float throughout; nothing is computed in tf32.
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+
+#include "device.cuh"
+#include "fit.cuh"
+#include "ops.cuh"
+#include "vec.cuh"
+
+namespace {
+
+void check_cublas(cublasStatus_t status, const char* call, int line) {
+  if (status != CUBLAS_STATUS_SUCCESS) fail("%s:%d: %s: %s", __FILE__, line, call, cublasLtGetStatusString(status));
+}
+#define CUBLAS_CHECK(call) check_cublas(call, #call, __LINE__)
+
+template <class T>
+constexpr cudaDataType_t kType = CUDA_R_32F;
+template <>
+constexpr cudaDataType_t kType<bf16> = CUDA_R_16BF;
+
+constexpr size_t kWorkspace = 32 << 20;  // what cuBLAS itself takes on the largest devices
+
+struct Library {
+  cublasLtHandle_t handle;
+  void* workspace;
+  Library() {
+    CUBLAS_CHECK(cublasLtCreate(&handle));
+    CUDA_CHECK(cudaMalloc(&workspace, kWorkspace));
+  }
+};
+Library& library() {
+  static Library* the_library = new Library;  // lives as long as the device does
+  return *the_library;
+}
+
+// c (m × n) = a b + beta c, column-major; a is m × k and b is k × n, or stored transposed.
+struct Shape {
+  int64_t m, n, k;
+  bool a_transposed, b_transposed, accumulate;
+  cudaDataType_t factors, result;
+  uint32_t a_alignment, b_alignment, c_alignment;  // bytes
+
+  auto key() const {
+    return std::tuple(m, n, k, a_transposed, b_transposed, accumulate, factors, result, a_alignment, b_alignment,
+                      c_alignment);
+  }
+  bool operator<(const Shape& other) const { return key() < other.key(); }
+};
+
+// How cuBLASLt computes one shape.
+struct Planned {
+  cublasLtMatmulDesc_t product;
+  cublasLtMatrixLayout_t a, b, c;
+  cublasLtMatmulAlgo_t algorithm;
+};
+
+cublasLtMatrixLayout_t matrix(cudaDataType_t type, int64_t rows, int64_t columns) {
+  cublasLtMatrixLayout_t layout;
+  CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&layout, type, uint64_t(rows), uint64_t(columns), rows));
+  return layout;
+}
+
+Planned choose(const Shape& s) {
+  Planned p;
+  CUBLAS_CHECK(cublasLtMatmulDescCreate(&p.product, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  cublasOperation_t a = s.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, b = s.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
+  CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
+  p.a = s.a_transposed ? matrix(s.factors, s.k, s.m) : matrix(s.factors, s.m, s.k);
+  p.b = s.b_transposed ? matrix(s.factors, s.n, s.k) : matrix(s.factors, s.k, s.n);
+  p.c = matrix(s.result, s.m, s.n);
+
+  cublasLtMatmulPreference_t preference;
+  CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
+    CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof value));
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, s.a_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, s.b_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, s.c_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s.c_alignment);
+  cublasLtMatmulHeuristicResult_t found;
+  int count = 0;
+  CUBLAS_CHECK(
+      cublasLtMatmulAlgoGetHeuristic(library().handle, p.product, p.a, p.b, p.c, p.c, preference, 1, &found, &count));
+  check(count == 1, "cuBLASLt has no way to multiply %lld × %lld × %lld", (long long)s.m, (long long)s.n,
+        (long long)s.k);
+  p.algorithm = found.algo;
+  CUBLAS_CHECK(cublasLtMatmulPreferenceDestroy(preference));
+  return p;
+}
+
+uint32_t alignment(const void* p) {
+  uint32_t bytes = 256;
+  while (reinterpret_cast<uintptr_t>(p) % bytes != 0) bytes /= 2;
+  return bytes;
+}
+
+struct Factors {
+  int64_t m, n, k;
+  bool a_transposed, b_transposed;
+};
+
+template <class T, class C>
+void multiply(C* c, const T* a, const T* b, Factors f, bool accumulate) {
+  if (f.m == 0 || f.n == 0) return;
+  Shape s = {f.m,      f.n,      f.k,          f.a_transposed, f.b_transposed, accumulate,
+             kType<T>, kType<C>, alignment(a), alignment(b),   alignment(c)};
+  static std::map<Shape, Planned> plans;
+  auto known = plans.find(s);
+  if (known == plans.end()) known = plans.emplace(s, choose(s)).first;
+  const Planned& p = known->second;
+  float alpha = 1, beta = accumulate ? 1 : 0;
+  CUBLAS_CHECK(cublasLtMatmul(library().handle, p.product, &alpha, a, p.a, b, p.b, &beta, c, p.c, c, p.c, &p.algorithm,
+                              library().workspace, kWorkspace, stream()));
+}
+
+template <class T>
+void matmul_forward(T* y, const T* x, const T* w, int rows, int in, int out) {
+  multiply(y, w, x, {out, rows, in, true, false}, false);
+}
+template <class T>
+void matmul_backward_input(T* dx, const T* dy, const T* w, int rows, int in, int out, bool accumulate) {
+  multiply(dx, w, dy, {in, rows, out, false, false}, accumulate);
+}
+template <class T>
+void matmul_backward_weight(float* dw, const T* dy, const T* x, int rows, int in, int out) {
+  if (rows > 0) multiply(dw, x, dy, {in, out, rows, false, true}, true);
+}
+
+}  // namespace
+
+template <class T>
+void add_matmul(Kernels& table) {
+  table.matmul_forward = Fit<matmul_forward<T>>();
+  table.matmul_backward_input = Fit<matmul_backward_input<T>>();
+  table.matmul_backward_weight = Fit<matmul_backward_weight<T>>();
+}
+template void add_matmul<float>(Kernels&);
+template void add_matmul<bf16>(Kernels&);
