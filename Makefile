@@ -1,8 +1,9 @@
-# make            ./train, ./sample, ./eval
+# make            ./train, ./sample, ./eval; with CUDA kernels where nvcc and a GPU are there (CUDA=1: also without a GPU; CUDA=0: without)
 # make test       all tests (installs GoogleTest where it is missing and it may); ends with "N passed, N failed"
 # make test-long  the longer checks too, and the NEON kernels under qemu where they can be
 # make sanitize   the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make bench      ./bench, which measures the kernels beside the machine's peak
+# make cuda       compiles the CUDA kernels for all architectures that are meant, and warns of nothing
 # make clean
 CXX ?= g++
 BUILD ?= build
@@ -32,10 +33,32 @@ FLAGS_avx2 := -march=x86-64-v3
 KERNELS := $(wildcard src/cpu/*.cpp)
 KERNEL_OBJECTS := $(foreach isa,$(ISAS),$(KERNELS:src/cpu/%.cpp=$(BUILD)/cpu/$(isa)/%.o))
 
-OBJECTS := $(ENGINE:src/%.cpp=$(BUILD)/%.o) $(KERNEL_OBJECTS)
+# CUDA: both tables, for this machine's GPU, where it has one and nvcc is in PATH, in CUDA_HOME or in the usual folder.
+NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc))
+GPU := $(shell nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+CUDA ?= $(if $(and $(NVCC),$(GPU)),1,0)
+ARCHITECTURES := 80 90a 100
+NVCCFLAGS := -std=c++20 -O3 -lineinfo -Iinclude -Xcompiler -Wall,-Wextra,-Wno-psabi
+KERNELS_CU := $(wildcard cuda/*.cu)
+
+ifeq ($(CUDA),1)
+ifeq ($(NVCC),)
+$(error CUDA=1 needs nvcc, which is not in PATH, not in CUDA_HOME and not in /usr/local/cuda)
+endif
+CUDA_LIB := $(patsubst %/bin/nvcc,%/lib64,$(realpath $(NVCC)))
+CUDA_OBJECTS := $(KERNELS_CU:cuda/%.cu=$(BUILD)/cuda/%.o)
+CUDA_LDFLAGS := -L$(CUDA_LIB) -Wl,-rpath,$(CUDA_LIB) -lcublasLt -lcudart_static -ldl -lrt
+ENGINE := $(filter-out src/no_cuda.cpp,$(ENGINE))
+BUILT_FOR := the CPU and $(if $(GPU),$(GPU),GPUs of architecture $(ARCHITECTURES))
+else
+BUILT_FOR := the CPU alone: $(if $(NVCC),there is nvcc but no GPU (make CUDA=1 builds the CUDA kernels all the same),there is no nvcc)
+endif
+
+OBJECTS := $(ENGINE:src/%.cpp=$(BUILD)/%.o) $(KERNEL_OBJECTS) $(CUDA_OBJECTS)
 LIBRARY := $(BUILD)/libfullband.a
 
 all: $(PROGRAMS)
+	@echo "built for $(BUILT_FOR)"
 
 ifeq ($(BUILD),build)
 PLACE :=
@@ -46,11 +69,30 @@ bench: $(PLACE)bench
 endif
 
 $(PROGRAMS:%=$(PLACE)%) $(PLACE)bench: $(PLACE)%: $(BUILD)/%.o $(LIBRARY)
-	$(CXX) -o $@ $^ $(LDFLAGS)
+	$(CXX) -o $@ $(filter-out FORCE,$^) $(LDFLAGS) $(CUDA_LDFLAGS)
 
-$(LIBRARY): $(OBJECTS)
+$(LIBRARY): $(OBJECTS) $(BUILD)/objects
 	@rm -f $@
-	@ar rcs $@ $^
+	@ar rcs $@ $(OBJECTS)
+# Changes where the library is made of other objects than the last time.
+$(BUILD)/objects: FORCE
+	@mkdir -p $(@D)
+	@echo '$(OBJECTS)' | cmp -s - $@ || echo '$(OBJECTS)' >$@
+
+# For this machine's GPU, or for all that are meant.
+$(BUILD)/cuda/%.o: cuda/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(if $(GPU),-arch=native,$(foreach a,$(ARCHITECTURES),-gencode arch=compute_$(a),code=sm_$(a))) \
+	  -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+cuda: $(foreach a,$(ARCHITECTURES),$(KERNELS_CU:cuda/%.cu=$(BUILD)/cuda/sm_$(a)/%.o))
+	@echo "compiled $(words $(KERNELS_CU)) files each for sm_80, sm_90a and sm_100, without a warning"
+define cuda_rule
+$(BUILD)/cuda/sm_$(1)/%.o: cuda/%.cu
+	@mkdir -p $$(@D)
+	$(NVCC) $$(NVCCFLAGS) -Werror all-warnings -arch=sm_$(1) -MMD -MP -MF $$(@:.o=.d) -c -o $$@ $$<
+endef
+$(foreach a,$(ARCHITECTURES),$(eval $(call cuda_rule,$(a))))
 
 $(BUILD)/%.o: src/%.cpp
 	@mkdir -p $(@D)
@@ -96,6 +138,7 @@ sanitize:
 clean:
 	rm -rf build $(PROGRAMS) bench
 
--include $(wildcard $(addprefix $(BUILD)/,*.d test/*.d test/*/*.d cpu/*/*.d emulated/*.d emulated/simt/*.d))
-.PHONY: all test test-long sanitize clean gtest
+-include $(wildcard $(addprefix $(BUILD)/,*.d test/*.d test/*/*.d cpu/*/*.d emulated/*.d emulated/simt/*.d cuda/*.d cuda/*/*.d))
+FORCE:
+.PHONY: all test test-long sanitize clean gtest cuda FORCE
 .SECONDARY:
