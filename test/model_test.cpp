@@ -1,7 +1,6 @@
 // What a model is and what it is made of: configuration, parameters, their layout, initial values and files; and the
 // small rooms below: exact functions, random numbers, memory.
 #include "model.h"
-#include "devices.h"
 
 #include <cstring>
 #include <set>
@@ -462,12 +461,6 @@ TEST(AsTrained, AModelWhoseFeedbackWasNeverTrainedIsShownWithoutIt) {
     EXPECT_EQ(feedback_is_trained(path, config), trained);
     EXPECT_FALSE(feedback_is_trained(path, as_trained(config, false)));
   }
-}
-
-TEST(Kernels, OfADeviceThatThisBuildLacksAreRefused) {
-  EXPECT_EQ(&kernels_for("cpu"), &cpu_kernels());
-  EXPECT_EQ(&kernels_for("auto"), &cpu_kernels());
-  EXPECT_TRUE(has(message_of([] { kernels_for("cuda"); }), "--device cuda: "));
 }
 
 // --- Exact functions -----------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@
 // distance: |got − want| ≤ tolerance · Σ|terms|, where the terms are what the result sums; for float 1e-5, for bfloat16 each
 // test says which roundings it counts (one rounding is at most 2⁻⁸ of the value).
 #pragma once
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -37,15 +36,8 @@ struct Device {
   }
 };
 
-// The emulator has a device where this variable says so; otherwise it is a machine without a GPU.
-struct WithDevice {
-  WithDevice() { setenv("FULLBAND_SIMT_DEVICES", "1", 1); }
-  ~WithDevice() { unsetenv("FULLBAND_SIMT_DEVICES"); }
-};
-
 template <class F>
 void with_cuda_tables(F f) {
-  WithDevice device;
   for (bool bf16 : {false, true}) {
     std::string why_not;
     const Kernels* table = cuda_kernels(bf16, &why_not);

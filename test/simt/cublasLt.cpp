@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cuda_bf16.h"
-#include "cuda_runtime.h"
+#include "runtime.h"
 
 struct cublasLtContext {};
 struct cublasLtMatmulDescOpaque_t {
@@ -131,7 +131,7 @@ static void multiply(const cublasLtMatmulDescOpaque_t& product, float alpha, con
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t la, const void* b, cublasLtMatrixLayout_t lb, const void* beta,
                               const void* c, cublasLtMatrixLayout_t lc, void* d, cublasLtMatrixLayout_t,
-                              const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t, cudaStream_t) {
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t, cudaStream_t stream) {
   auto inner = [](bool transposed, const cublasLtMatrixLayoutOpaque_t& l, bool left) {
     return transposed == left ? l.rows : l.columns;
   };
@@ -142,6 +142,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     if (algorithm->data[i] == 0 || reinterpret_cast<uintptr_t>(operands[i]) % algorithm->data[i] != 0)
       return CUBLAS_STATUS_INVALID_VALUE;
   if (c != d || !workspace) return CUBLAS_STATUS_NOT_SUPPORTED;
-  multiply(*product, *static_cast<const float*>(alpha), a, *la, b, *lb, *static_cast<const float*>(beta), d, *lc);
-  return CUBLAS_STATUS_SUCCESS;
+  simt::Operation work{"product", [=, p = *product, x = *static_cast<const float*>(alpha), la = *la, lb = *lb, lc = *lc,
+                                   y = *static_cast<const float*>(beta)] { multiply(p, x, a, la, b, lb, y, d, lc); }};
+  return simt::enqueue(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -1,81 +1,75 @@
-// The emulator: runs a CUDA kernel's threads as fibers on the CPU.
+// The emulator: runs CUDA kernels on the CPU, for the tests. What a kernel sees of CUDA when g++ compiles it is here, in
+// collectives.h, shared.h and intrinsics.h; the runtime's stand-ins for the host are in cuda_runtime.h.
+//
+//   threads    of a block are fibers; whose turn is next, and which block's, is drawn from a seed, so that a result that
+//              depends on the order shows
+//   barriers   __syncthreads waits for the block's living threads, a warp collective for the lanes of its mask; when nobody
+//              can go on, the stuck threads and what they wait for are printed
+//   memory     shared memory and the device's start as NaN; each byte of shared memory knows who wrote and read it, so that
+//              a missing barrier is found in whatever order the threads run; behind and before each buffer of the device lie
+//              guards (memory.h)
+//   mistakes   of a kernel end the process with what is wrong, where, in which kernel, launch, block and thread
+//
+// One host thread at a time may use it.
 #pragma once
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <functional>
 #include <source_location>
+#include <type_traits>
 
 #define __global__
 #define __device__
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-
-using std::max;
-using std::min;
+#define __align__(bytes) alignas(bytes)
 
 struct uint3 {
   unsigned x = 0, y = 0, z = 0;
 };
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
-  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
-
-inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+constexpr int warpSize = 32;
 
 namespace simt {
+
+// The order of everything that CUDA leaves open is drawn from this seed; at first it is FULLBAND_SIMT_SEED from the
+// environment, or else 1. Setting it begins the sequence anew.
+void set_seed(uint64_t seed);
+uint64_t seed();
+
+// A place in the source, taken where a call is written: the last parameter of every collective.
+using Place = std::source_location;
 
 // A grid, and where it was launched.
 struct Grid {
   dim3 size;
-  std::source_location where;
-  Grid(dim3 size = {}, std::source_location where = std::source_location::current()) : size(size), where(where) {}
-  Grid(unsigned x, std::source_location where = std::source_location::current()) : size(x), where(where) {}
+  Place where;
+  Grid(dim3 size = {}, Place where = Place::current()) : size(size), where(where) {}
+  Grid(unsigned x, Place where = Place::current()) : size(x), where(where) {}
 };
 
-void run(const Grid& grid, dim3 block, size_t shared_bytes, std::function<void()> thread);
-void* block_memory();
-
-template <class T>
-T& shared() {
-  return *static_cast<T*>(block_memory());
-}
-template <class T>
-class Shared {
+// A piece of the host's code to be called with the memory of its captures: a reference to a callable that outlives it.
+class Body {
  public:
-  operator T() const { return value_; }
-  Shared& operator=(T x) { return value_ = x, *this; }
-  Shared& operator=(const Shared& x) { return *this = T(x); }
+  template <class F>
+  Body(const F& f) : object_(&f), call_([](const void* object) { (*static_cast<const F*>(object))(); }) {}
+  void operator()() const { call_(object_); }
 
  private:
-  T value_;
+  const void* object_;
+  void (*call_)(const void*);
 };
 
-void meet_block(std::source_location where);
-// This lane's value to all lanes of `mask`, which meet here; the value of `lane` comes back.
-void exchange(void* got, const void* given, size_t bytes, unsigned mask, int lane, std::source_location where);
-int lane();
+// Runs `thread` once for each thread of the grid; `kernel` is the function it calls, for reports.
+void run(const void* kernel, const Grid& grid, dim3 block, size_t shared_bytes, Body thread);
 
 }  // namespace simt
 
-inline void __syncthreads(std::source_location where = std::source_location::current()) { simt::meet_block(where); }
-template <class T>
-T __shfl_sync(unsigned mask, T x, int lane, int = 32, std::source_location where = std::source_location::current()) {
-  T got;
-  simt::exchange(&got, &x, sizeof x, mask, lane, where);
-  return got;
-}
-template <class T>
-T __shfl_xor_sync(unsigned mask, T x, int bits, int = 32,
-                  std::source_location where = std::source_location::current()) {
-  return __shfl_sync(mask, x, simt::lane() ^ bits, 32, where);
-}
-inline void __syncwarp(unsigned mask = ~0u, std::source_location where = std::source_location::current()) {
-  __shfl_sync(mask, 0, simt::lane(), 32, where);
-}
+#include "collectives.h"
+#include "intrinsics.h"
+#include "shared.h"

@@ -1,0 +1,24 @@
+// What the emulator says when a kernel is wrong, and how it names places.
+#pragma once
+#include <string>
+
+#include "simt.h"
+
+namespace simt {
+
+bool same_place(const Place& a, const Place& b);
+std::string show(const Place& where);        // "file.cu:12"
+std::string show_code(const void* address);  // the line of the source that the machine code at `address` comes from
+std::string show(dim3 size);                 // "(4, 1, 1)"
+std::string show(uint3 index);
+
+// printf into a string.
+[[gnu::format(printf, 1, 2)]] std::string form(const char* format, ...);
+
+// Prints what is wrong and where, the kernel that runs, its launch, block and thread, and the seed; aborts.
+[[noreturn]] void die(const std::string& what, const std::string& where);
+[[noreturn]] void die(const std::string& what, const Place& where);
+// The same, of another thread than the one that runs.
+[[noreturn]] void die_as(int thread, const std::string& what, const std::string& where);
+
+}  // namespace simt

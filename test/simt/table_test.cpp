@@ -1,0 +1,36 @@
+// Which table computes, on machines with and without a GPU.
+#include <gtest/gtest.h>
+
+#include "../scratch.h"
+#include "devices.h"
+#include "runtime.h"
+
+namespace {
+
+TEST(Devices, AreChosenByNameAndByWhatTheMachineHas) {
+  EXPECT_EQ(&kernels_for("cpu"), &cpu_kernels());
+  EXPECT_STREQ(kernels_for("cuda").name, "cuda-fp32");
+  EXPECT_STREQ(kernels_for("auto").name, "cuda-fp32");
+  EXPECT_STREQ(kernels_for("cuda", "bf16").name, "cuda-bf16");
+  EXPECT_EQ(kernels_for("cuda", "bf16").floats, &kernels_for("cuda"));
+}
+
+TEST(Devices, ThatAreMissingAreRefusedInOneLine) {
+  simt::set_devices(0);
+  EXPECT_EQ(&kernels_for("auto"), &cpu_kernels());
+  EXPECT_EQ(message_of([] { kernels_for("cuda"); }),
+            "--device cuda: this machine has no NVIDIA GPU; use --device cpu or auto");
+  EXPECT_EQ(message_of([] { kernels_for("auto", "bf16"); }),
+            "--dtype bf16 is for GPUs, and this runs on the CPU: this machine has no NVIDIA GPU");
+  simt::set_devices(1);
+}
+
+TEST(Devices, WithATooOldDriverAreRefusedInOneLine) {
+  simt::set_driver_version(11040);
+  EXPECT_EQ(
+      message_of([] { kernels_for("cuda"); }),
+      "--device cuda: this machine's driver is for CUDA 11.4 and this build needs 13.0; use --device cpu or auto");
+  simt::set_driver_version(13000);
+}
+
+}  // namespace
