@@ -1,9 +1,8 @@
 #include "device.cuh"
 
 #include <cstring>
-#include <vector>
 
-#include "log.h"
+#include "staging.cuh"
 
 cudaStream_t stream() {
   static cudaStream_t the_stream = [] {
@@ -14,46 +13,63 @@ cudaStream_t stream() {
   return the_stream;
 }
 
-namespace {
+void Staging::resize(size_t wanted) {
+  if (host) cudaFreeHost(host), cudaFree(device);  // no check: at the end of a program the driver may be gone
+  host = device = nullptr, bytes = wanted, used = 0;
+  if (wanted == 0) return;
+  CUDA_CHECK(cudaMallocHost(reinterpret_cast<void**>(&host), wanted));
+  CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(&device), wanted));
+}
 
-// Pinned host memory and its place on the device, filled from the front; when it is full everything is waited for. Much
-// larger than what one operation asks for.
-struct Staging {
-  static constexpr size_t kBytes = 16 << 20, kAlignment = 256;
-  char *host = nullptr, *device = nullptr;
-  size_t bytes = 0, used = 0;
+char* Staging::put(const void* data, size_t size, size_t* at) {
+  constexpr size_t kAlignment = 256;
+  size_t need = size_t(ceil_div(int64_t(size), kAlignment)) * kAlignment;
+  if (used + need > bytes) return nullptr;
+  *at = used;
+  std::memcpy(host + used, data, size);
+  used += need;
+  return device + *at;
+}
 
-  void grow(size_t wanted) {
-    CUDA_CHECK(cudaStreamSynchronize(stream()));
-    used = 0;
-    if (wanted <= bytes) return;
-    if (host) {
-      CUDA_CHECK(cudaFreeHost(host));
-      CUDA_CHECK(cudaFree(device));
-    }
-    bytes = wanted;
-    CUDA_CHECK(cudaMallocHost(reinterpret_cast<void**>(&host), bytes));
-    CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(&device), bytes));
+Staging*& staging_of_graph() {
+  static Staging* staging = nullptr;
+  return staging;
+}
+
+static size_t all_staged = 0;
+size_t bytes_staged() { return all_staged; }
+
+const void* stage_bytes(const void* data, size_t size) {
+  constexpr size_t kMost = 16 << 20;  // much more than one operation asks for
+  static Staging* own = new Staging;  // lives as long as the device does
+  size_t at = 0;
+  all_staged += size + 256;
+  if (Staging* graph = staging_of_graph()) {
+    char* place = graph->put(data, size, &at);
+    check(place != nullptr, "a graph's host arrays have grown to more than %zu bytes", graph->bytes);
+    enters(at, size);
+    return place;
   }
-};
+  char* place = own->put(data, size, &at);
+  if (!place) {
+    CUDA_CHECK(cudaStreamSynchronize(stream()));  // all that was staged has been used
+    own->used = 0;
+    if (4 * size > own->bytes) own->resize(4 * size > kMost ? 4 * size : kMost);
+    place = own->put(data, size, &at);
+  }
+  CUDA_CHECK(cudaMemcpyAsync(place, own->host + at, size, cudaMemcpyHostToDevice, stream()));
+  return place;
+}
 
-}  // namespace
-
-const void* stage_bytes(const void* host, size_t bytes) {
-  static Staging s;
-  size_t need = size_t(ceil_div(int64_t(bytes), Staging::kAlignment)) * Staging::kAlignment;
-  if (s.used + need > s.bytes) s.grow(need > Staging::kBytes / 4 ? 4 * need : Staging::kBytes);
-  char *from = s.host + s.used, *to = s.device + s.used;
-  s.used += need;
-  std::memcpy(from, host, bytes);
-  CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream()));
-  return to;
+void set_zero(void* memory, size_t bytes) {
+  if (bytes > 0 && enters(memory, bytes)) CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes, stream()));
 }
 
 void* scratch_bytes(size_t bytes) {
   static void* memory = nullptr;
   static size_t size = 0;
   if (bytes > size) {
+    check(staging_of_graph() == nullptr, "a graph's scratch memory has grown to %zu bytes", bytes);
     if (memory) CUDA_CHECK(cudaFreeAsync(memory, stream()));
     size = bytes + bytes / 4;
     CUDA_CHECK(cudaMallocAsync(&memory, size, stream()));

@@ -16,6 +16,8 @@ const T* stage(const T* host, int64_t count) {
   return host ? static_cast<const T*>(stage_bytes(host, size_t(count) * sizeof(T))) : nullptr;
 }
 
+void set_zero(void* memory, size_t bytes);
+
 // Scratch memory for the operation being launched; its content is whatever the last one left. Grows to the largest
 // request and stays.
 void* scratch_bytes(size_t bytes);

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "error.h"
 
@@ -15,6 +16,7 @@ inline void check_cuda(cudaError_t error, const char* call, const char* file, in
 
 #ifdef __CUDACC__
 using Grid = dim3;
+inline dim3 extent(Grid grid) { return grid; }
 template <class T>
 using Shared = T;
 
@@ -27,14 +29,26 @@ __device__ T& shared() {
 #else
 #include "simt.h"
 using simt::Grid;
+inline dim3 extent(const Grid& grid) { return grid.size; }
 using simt::Shared;
 using simt::shared;
 #endif
+
+// Each piece of work passes here, with all that tells it from others, before it goes into the stream. False: it shall not,
+// since the graph that is being replayed holds it (graph.cu).
+bool enters(const unsigned char* identity, size_t bytes);
+template <class... Values>
+bool enters(const Values&... values) {
+  unsigned char identity[(sizeof(Values) + ... + 0)], *end = identity;
+  ((std::memcpy(end, &values, sizeof values), end += sizeof values), ...);
+  return enters(static_cast<const unsigned char*>(identity), sizeof identity);
+}
 
 // Runs kernel(arguments…) on grid × block threads. A block takes `shared_bytes` of shared memory.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), Grid grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
             Arguments... arguments) {
+  if (!enters(kernel, extent(grid), block, shared_bytes, Parameters(arguments)...)) return;
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;

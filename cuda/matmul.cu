@@ -118,6 +118,7 @@ void multiply(C* c, const T* a, const T* b, Factors f, bool accumulate) {
   if (f.m == 0 || f.n == 0) return;
   Shape s = {f.m,      f.n,      f.k,          f.a_transposed, f.b_transposed, accumulate,
              kType<T>, kType<C>, alignment(a), alignment(b),   alignment(c)};
+  if (!enters(c, a, b, f.m, f.n, f.k, accumulate)) return;
   static std::map<Shape, Planned> plans;
   auto known = plans.find(s);
   if (known == plans.end()) known = plans.emplace(s, choose(s)).first;

@@ -15,7 +15,7 @@ float* take(size_t floats) {
     fail("out of memory: the GPU could not give %s", show_bytes(double(bytes)).c_str());
   }
   check(memory != nullptr, "no memory, and no error");
-  CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes, stream()));
+  set_zero(memory, bytes);
   return static_cast<float*>(memory);
 }
 
@@ -30,15 +30,17 @@ double available() {
   return double(free);
 }
 
+void wait() { CUDA_CHECK(cudaStreamSynchronize(stream())); }
+
 void upload(void* to, const void* host, size_t bytes) {
   if (bytes == 0) return;
   CUDA_CHECK(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, stream()));
-  CUDA_CHECK(cudaStreamSynchronize(stream()));  // the host's memory is free again
+  wait();  // the host's memory is free again
 }
 
 void download(void* host, const void* from, size_t bytes) {
   if (bytes > 0) CUDA_CHECK(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, stream()));
-  CUDA_CHECK(cudaStreamSynchronize(stream()));
+  wait();
 }
 
 constexpr int kThreads = 256, kEach = 8;  // elements a thread
@@ -60,7 +62,7 @@ void convert(To* y, const From* x, int64_t n) {
 template <class T>
 void add_memory(Kernels& table) {
   table.take = take, table.release = release, table.available = available;
-  table.upload = upload, table.download = download;
+  table.upload = upload, table.download = download, table.wait = wait;
   table.from_floats = Fit<convert<T, float>>();
   table.to_floats = Fit<convert<float, T>>();
 }

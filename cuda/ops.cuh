@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels.h"
 
+void add_graphs(Kernels&);
 template <class T>
 void add_memory(Kernels&);
 template <class T>

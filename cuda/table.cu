@@ -10,6 +10,7 @@ static Kernels make_table(const char* name) {
   Kernels table = {};
   table.name = name;
   table.element_bytes = sizeof(T);
+  add_graphs(table);
   add_memory<T>(table);
   add_matmul<T>(table);
   add_rmsnorm<T>(table);

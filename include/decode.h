@@ -6,6 +6,7 @@
 //                cache; then as SOFT
 //   SEQUENTIAL   the exact recurrence from the first token
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,8 +72,18 @@ class Decoder {
     int slot, position, token;
     int source;  // the row of the carried state, −1: plain input
   };
-  void find_gates(const std::vector<int>& tokens, InputRows* input);
-  void run_rows(const Row* rows, int count, const act* carried);
+  // What the stack is to compute together.
+  struct Rows {
+    std::vector<int> tokens;
+    InputRows input;
+    std::vector<Segment> segments;
+  };
+  using GraphPointer = std::unique_ptr<Graph, void (*)(Graph*)>;
+  std::vector<int> gates_of(const std::vector<int>& tokens);
+  Rows prepare(const Row* rows, int count);
+  void compute(const Rows&, const act* carried);
+  template <class Step>
+  void as_graph(int rows, Step);
   void prefill_pass(const std::vector<std::vector<int>>& prompts, const act* previous, act* states);
   void compute_logits(const std::vector<int>& slots);
 
@@ -89,4 +100,5 @@ class Decoder {
   Stack stack_;
   Feedback feedback_;
   std::vector<int> positions_;
+  std::map<int, GraphPointer> graphs_;  // of a step, by its rows
 };

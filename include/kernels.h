@@ -27,6 +27,7 @@
 #include "segments.h"
 
 using act = float;
+struct Graph;
 
 struct AdamStep {
   float lr, beta1, beta2, eps;
@@ -57,6 +58,12 @@ struct Kernels {
   // Between the host's memory and the table's: bytes. download waits for all that was called before.
   void (*upload)(void* to, const void* host, size_t bytes);
   void (*download)(void* host, const void* from, size_t bytes);
+  void (*wait)();  // for all that was called before
+  // Runs body(context), which calls operations, with the same shapes time after time; a GPU keeps them as one graph. They
+  // read and write the table's memory alone; body may be called twice for one run.
+  Graph* (*new_graph)();
+  void (*delete_graph)(Graph*);
+  void (*run_graph)(Graph*, void (*body)(void* context), void* context);
   // y = x, rounded to the nearest, ties to even
   void (*from_floats)(act* y, const float* x, int64_t n);
   void (*to_floats)(float* y, const act* x, int64_t n);

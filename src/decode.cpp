@@ -65,49 +65,48 @@ std::vector<int> GateCache::find(const std::vector<int>& tokens, std::vector<int
   return rows;
 }
 
-// Computes the gates of tokens that were not seen, and points the fused rows to the cache.
-void Decoder::find_gates(const std::vector<int>& tokens, InputRows* input) {
-  std::vector<int> fused, rows, at;
-  for (int row : input->fused_token) fused.push_back(tokens[row]);
-  std::vector<int> cached = gate_cache_.find(fused, &rows, &at);
-  if (!rows.empty()) {
-    int D = config_.width, count = int(rows.size());
-    for (int& i : at) i = input->fused_token[i];
-    run_.gather_rows(b_.tokens.mixed, b_.tokens.embedded, at.data(), count, D);
-    feedback_.gates(params_, b_.tokens.gates, b_.tokens.mixed, count);
-    run_.scatter_rows(b_.cached_gates, b_.tokens.gates, rows.data(), count, D);
-  }
-  input->fused_token = std::move(cached);
+// The cache's rows of these tokens' gates, after computing those that were not there.
+std::vector<int> Decoder::gates_of(const std::vector<int>& tokens) {
+  std::vector<int> new_rows, new_at, new_tokens;
+  std::vector<int> rows = gate_cache_.find(tokens, &new_rows, &new_at);
+  for (int at : new_at) new_tokens.push_back(tokens[at]);
+  if (new_tokens.empty()) return rows;
+  int count = int(new_tokens.size());
+  feedback_.embed(params_, b_.tokens, new_tokens.data(), count, true);
+  run_.scatter_rows(b_.cached_gates, b_.tokens.gates, new_rows.data(), count, config_.width);
+  return rows;
 }
 
-// At most limits_.rows rows; rows of one slot stand together at consecutive positions. Their states are in tape.h.
-void Decoder::run_rows(const Row* rows, int count, const act* carried) {
-  std::vector<int> tokens;
-  InputRows input;
-  std::vector<Segment> segments;
+// At most limits_.rows rows; rows of one slot stand together at consecutive positions.
+Decoder::Rows Decoder::prepare(const Row* rows, int count) {
+  Rows r;
+  std::vector<int> fused_tokens;
   for (int i = 0; i < count; ++i) {
     const Row& row = rows[i];
     check(row.position < limits_.context, "position %d in a context of %d", row.position, limits_.context);
-    tokens.push_back(row.token);
+    r.tokens.push_back(row.token);
     if (row.source < 0)
-      input.add_plain(i, i);
+      r.input.add_plain(i, i);
     else
-      input.add_fused(i, i, row.source);
+      r.input.add_fused(i, i, row.source), fused_tokens.push_back(row.token);
     int cache = row.slot * limits_.context;
     if (i > 0 && rows[i - 1].slot == row.slot)
-      ++segments.back().rows;
+      ++r.segments.back().rows;
     else
-      segments.push_back({i, 1, row.position, cache, cache + row.position});
+      r.segments.push_back({i, 1, row.position, cache, cache + row.position});
     positions_[row.slot] = row.position + 1;
   }
-  feedback_.embed(params_, b_.tokens, tokens.data(), count, false);
+  if (config_.fusion == Fusion::gate && !fused_tokens.empty()) r.input.fused_token = gates_of(fused_tokens);
+  return r;
+}
+
+// Leaves the rows' states in tape.h.
+void Decoder::compute(const Rows& r, const act* carried) {
   EmbeddedTokens embedded = b_.tokens;
-  if (config_.fusion == Fusion::gate && !input.fused.empty()) {
-    find_gates(tokens, &input);
-    embedded.gates = b_.cached_gates;
-  }
-  feedback_.forward(params_, b_.feedback, b_.tape.layers[0].x, embedded, carried, input);
-  stack_.forward(params_, b_.tape, 0, count, segments);
+  embedded.gates = b_.cached_gates;
+  feedback_.embed(params_, b_.tokens, r.tokens.data(), int(r.tokens.size()), false);
+  feedback_.forward(params_, b_.feedback, b_.tape.layers[0].x, embedded, carried, r.input);
+  stack_.forward(params_, b_.tape, 0, int(r.tokens.size()), r.segments);
 }
 
 // All prompts, chunk by chunk: plain where `previous` is null, else fused with the previous pass's states. `states`
@@ -119,7 +118,7 @@ void Decoder::prefill_pass(const std::vector<std::vector<int>>& prompts, const a
       rows.push_back({int(slot), int(t), prompts[slot][t], previous && t > 0 ? int(rows.size()) - 1 : -1});
   for (size_t first = 0; first < rows.size(); first += limits_.rows) {
     int count = int(std::min(rows.size() - first, size_t(limits_.rows)));
-    run_rows(&rows[first], count, previous);
+    compute(prepare(&rows[first], count), previous);
     std::vector<int> all, last, slots;
     for (int i = 0; i < count; ++i) {
       const Row& row = rows[first + i];
@@ -164,14 +163,26 @@ void Decoder::prefill(const std::vector<std::vector<int>>& prompts, DecodeMode m
   }
 }
 
+// Steps of as many rows call the same operations.
+template <class Step>
+void Decoder::as_graph(int rows, Step step) {
+  GraphPointer& graph = graphs_.try_emplace(rows, nullptr, run_.delete_graph).first->second;
+  if (!graph) graph.reset(run_.new_graph());
+  run_.run_graph(
+      graph.get(), [](void* body) { (*static_cast<Step*>(body))(); }, &step);
+}
+
 void Decoder::advance(const std::vector<int>& slots, const std::vector<int>& tokens) {
   std::vector<Row> rows;
   for (size_t i = 0; i < slots.size(); ++i)
     rows.push_back({slots[i], positions_[slots[i]], tokens[i], mode_ == DecodeMode::standard ? -1 : slots[i]});
   for (size_t first = 0; first < rows.size(); first += limits_.rows) {
     int count = int(std::min(rows.size() - first, size_t(limits_.rows)));
-    run_rows(&rows[first], count, b_.carry);
-    run_.scatter_rows(b_.carry, b_.tape.h, &slots[first], count, config_.width);
+    Rows r = prepare(&rows[first], count);
+    as_graph(count, [&] {
+      compute(r, b_.carry);
+      run_.scatter_rows(b_.carry, b_.tape.h, &slots[first], count, config_.width);
+    });
   }
 }
 
