@@ -14,8 +14,9 @@ LDFLAGS := -pthread $(EXTRA)
 
 PROGRAMS := train sample eval
 ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp) src/bench.cpp,$(wildcard src/*.cpp))
-TESTS := $(wildcard test/*.cpp test/cuda/*.cpp test/simt/*_test.cpp)
-EMULATOR := $(filter-out %_test.cpp,$(wildcard test/simt/*.cpp))
+TESTS_OF_EMULATOR := $(wildcard test/simt/*_test.cpp) test/simt/seed_listener.cpp
+TESTS := $(wildcard test/*.cpp test/cuda/*.cpp) $(TESTS_OF_EMULATOR)
+EMULATOR := $(filter-out $(TESTS_OF_EMULATOR),$(wildcard test/simt/*.cpp))
 EMULATED = $(patsubst cuda/%.cu,$(BUILD)/emulated/%.o,$(wildcard cuda/*.cu)) \
   $(EMULATOR:test/simt/%.cpp=$(BUILD)/emulated/simt/%.o)
 
@@ -121,11 +122,21 @@ $(BUILD)/emulated/simt/%.o: test/simt/%.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) $(EMULATED_FLAGS) -MMD -MP -c -o $@ $<
 
+# The programs with the emulated device, for the tests of --device cuda.
+EMULATED_PROGRAMS := $(PROGRAMS:%=$(BUILD)/emulated/%)
+$(EMULATED_PROGRAMS): $(BUILD)/emulated/%: $(BUILD)/%.o $(EMULATED) $(LIBRARY)
+	@$(CXX) -o $@ $^ $(LDFLAGS)
+
+# The same tests of the CUDA operations on a real device: CUDA=1, scripts/gpu_check.sh.
+GPU_TEST_OBJECTS := $(patsubst test/%.cpp,$(BUILD)/test/%.o,$(wildcard test/cuda/*.cpp))
+$(BUILD)/gpu_tests: $(GPU_TEST_OBJECTS) $(LIBRARY)
+	@$(CXX) -o $@ $^ $(LDFLAGS) $(CUDA_LDFLAGS) -lgtest -lgtest_main
+
 gtest:
 	@sh test/find_gtest.sh $(CXX)
 
-test: $(PROGRAMS:%=$(PLACE)%) $(PLACE)bench $(BUILD)/tests
-	@sh test/run.sh $(BUILD)/tests $(if $(PLACE),$(BUILD),.)
+test: $(PROGRAMS:%=$(PLACE)%) $(PLACE)bench $(EMULATED_PROGRAMS) $(BUILD)/tests
+	@sh test/run.sh $(BUILD)/tests $(if $(PLACE),$(BUILD),.) $(BUILD)/emulated
 
 test-long: export FULLBAND_TEST_LONG = 1
 test-long:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "decode.h"
+#include "devices.h"
 #include "error.h"
 #include "flags.h"
 #include "json.h"
@@ -21,7 +22,7 @@ namespace {
 
 struct Options {
   std::string shape, model = "d12", passes = "1", mixin = "uniform", recompute = "none", mode = "standard",
-                     weights = "f32";
+                     weights = "f32", device = "auto", dtype = "fp32";
   int vocab = 50257, batch = 0, seq = 0, threads = 0;
   float seconds = 2;
   bool json = false;
@@ -42,11 +43,13 @@ struct Times {
   double work = 1e30, ceiling = 1e30;
 };
 
-Times take_turns(double seconds, const std::function<void()>& work, const std::function<void()>& ceiling) {
+Times take_turns(const Kernels& run, double seconds, const std::function<void()>& work,
+                 const std::function<void()>& ceiling) {
   Times best;
-  auto time = [](const std::function<void()>& f, double* least) {
+  auto time = [&](const std::function<void()>& f, double* least) {
     double start = seconds_now();
     f();
+    run.wait();
     *least = std::min(*least, seconds_now() - start);
   };
   double start = seconds_now();
@@ -67,11 +70,20 @@ struct Rate {
 
 Rate beside_fma(const Kernels& run, double seconds, double operations, const std::function<void()>& work) {
   double peak_operations = 0;
-  Times t = take_turns(seconds, work, [&] { peak_operations = run.peak_fma(); });
+  Times t = take_turns(run, seconds, work, [&] { peak_operations = run.peak_fma(); });
   return {t.work, operations / t.work, peak_operations / t.ceiling};
 }
 
 constexpr int64_t kStream = 1 << 26;  // floats: far more than any cache
+
+// n elements of noise in [−1, 1).
+void fill(const Kernels& run, act* x, size_t n, uint64_t seed) {
+  Block on_host(n), floats(run, n);
+  uint64_t key = random_key(1, seed);
+  for (size_t i = 0; i < n; ++i) on_host.data()[i] = random_symmetric(key, i);
+  run.upload(floats.data(), on_host.data(), n * sizeof(float));
+  run.from_floats(x, floats.data(), int64_t(n));
+}
 
 void plan_floats(Plan& plan, const char* kind, double floats) { plan.add(kind, floats * sizeof(float)); }
 
@@ -106,7 +118,7 @@ Bandwidth bandwidth(const Kernels& run, double seconds) {
   int64_t n = kStream / 4;
   float* p = memory.data();
   Times t = take_turns(
-      seconds, [&] { run.stream_update(p, p + n, p + 2 * n, p + 3 * n, n); }, [&] { run.stream_read(p, kStream); });
+      run, seconds, [&] { run.stream_update(p, p + n, p + 2 * n, p + 3 * n, n); }, [&] { run.stream_read(p, kStream); });
   return {4.0 * double(kStream) / t.ceiling, 28.0 * double(n) / t.work};
 }
 
@@ -161,9 +173,10 @@ void bench_matmul(const Kernels& run, const Options& o) {
   begin(run, o, plan);
   Results results(o.json, {"product", "rows", "in", "out", "GFLOP/s", "of the fma peak"});
   for (auto [rows, in, out] : shapes) {
-    Block x(size_t(rows) * in), w(size_t(in) * out), y(size_t(rows) * out);
+    size_t nx = size_t(rows) * in, nw = size_t(in) * out, ny = size_t(rows) * out;
+    Block x(run, nx), w(run, nw), y(run, ny);
     for (const char* form : {"forward", "dinput", "dweight"}) {
-      for (Block* b : {&x, &w, &y}) std::fill(b->data(), b->data() + b->size(), 1e-3f);
+      fill(run, x.data(), nx, 1), fill(run, w.data(), nw, 2), fill(run, y.data(), ny, 3);
       Rate r = beside_fma(run, o.seconds / 8, 2.0 * rows * in * out, [&] {
         if (form[1] == 'o') run.matmul_forward(y.data(), x.data(), w.data(), rows, in, out);
         if (form[1] == 'i') run.matmul_backward_input(x.data(), y.data(), w.data(), rows, in, out, false);
@@ -192,12 +205,10 @@ void bench_attention(const Kernels& run, const Options& o) {
   Results results(o.json, {"attention", "T", "heads", "d", "GFLOP/s", "of the fma peak"});
   for (int T : lengths) {
     size_t n = size_t(T) * kHeads * kHeadDim;
-    Block q(n), k(n), v(n), y(n), dy(n), dq(n), dk(n), dv(n), most(size_t(T) * kHeads), scale(most.size());
+    Block q(run, n), k(run, n), v(run, n), y(run, n), dy(run, n), dq(run, n), dk(run, n), dv(run, n);
+    Block most(run, size_t(T) * kHeads), scale(run, most.size());
     uint64_t seed = 0;
-    for (Block* b : {&q, &k, &v, &dy}) {
-      uint64_t key = random_key(1, ++seed);
-      for (size_t i = 0; i < n; ++i) b->data()[i] = random_symmetric(key, i);
-    }
+    for (Block* b : {&q, &k, &v, &dy}) fill(run, b->data(), n, ++seed);
     Segment all{0, T, 0, 0, 0};
     auto forward = [&] {
       run.attention_forward(y.data(), most.data(), scale.data(), q.data(), k.data(), v.data(), &all, 1, kHeads, kHeads,
@@ -262,14 +273,16 @@ void bench_step(const Kernels& run, const Options& o) {
   optim.resolve(config.width);
   ParamLayout layout = param_layout(config);
   Plan plan;
-  plan.add("parameters and gradients", 2.0 * double(layout.floats) * sizeof(float));
+  Weights::plan_memory(plan, run, layout);
+  plan.add("gradients", double(layout.floats) * sizeof(float));
   Optimizer::plan_memory(plan, layout, optim);
   PassRunner::plan_memory(plan, run, config, limits);
   begin(run, o, plan);
 
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
-  Block grads(model.layout.floats);
+  Weights weights(run, model);
+  Block grads(run, model.layout.floats);
   ModelParams grad_views = view_params(config, model.layout, grads.data());
   Optimizer optimizer(run, model.layout, optim);
   PassRunner runner(run, model.config, limits);
@@ -286,13 +299,15 @@ void bench_step(const Kernels& run, const Options& o) {
       for (int& p : pass) p = o.mixin == "off" ? 1 : (seq + 1) / 2;
     PassPlan plan_of_step = plan_passes(data, passes, prefix, options, steps, 0, data.target_count());
     PassLosses losses;
-    run.zero(grads.data(), int64_t(grads.size()));
-    runner.forward(model.params, data, plan_of_step);
-    runner.backward(model.params, grad_views, data, plan_of_step, 0, losses);
+    run.floats->zero(grads.data(), int64_t(grads.size()));
+    runner.forward(weights.params(), data, plan_of_step);
+    runner.backward(weights.params(), grad_views, data, plan_of_step, 0, losses);
     gradient_seconds = std::min(gradient_seconds, seconds_now() - start);
     start = seconds_now();
-    optimizer.step(model.block.data(), grads.data(), optimizer.gradient_norm(grads.data(), passes > 1), passes > 1,
+    optimizer.step(weights.floats(), grads.data(), optimizer.gradient_norm(grads.data(), passes > 1), passes > 1,
                    steps++, 1000000);
+    weights.changed();
+    run.wait();
     update_seconds = std::min(update_seconds, seconds_now() - start);
     operations = step_flops(config, data, plan_of_step), rows = plan_of_step.rows();
   };
@@ -338,7 +353,7 @@ void bench_step(const Kernels& run, const Options& o) {
 
 Plan plan_of_decoding(const Kernels& run, const ModelConfig& config, const DecoderLimits& limits) {
   Plan plan;
-  plan_floats(plan, "parameters", double(param_layout(config).floats));
+  Weights::plan_memory(plan, run, param_layout(config));
   Decoder::plan_memory(plan, run, config, limits);
   plan_floats(plan, "memory to be read", kStream);
   return plan;
@@ -351,11 +366,13 @@ void bench_decode(const Kernels& run, const Options& o) {
   ModelConfig config = model_of(o, context);
   DecodeMode mode = decode_mode_named(o.mode);
   DecoderLimits limits;
-  limits.sequences = batch, limits.packed = weight_format_named(o.weights);
+  limits.sequences = batch;
+  if (run.pack_weight) limits.packed = weight_format_named(o.weights);
   begin(run, o, plan_of_decoding(run, config, limits));
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
-  Decoder decoder(run, model.config, model.params, limits);
+  Weights weights(run, model);
+  Decoder decoder(run, model.config, weights.params(), limits);
   Random random(random_key(3, 1));
   std::vector<std::vector<int>> prompts;
   std::vector<int> slots, tokens(batch);
@@ -368,14 +385,14 @@ void bench_decode(const Kernels& run, const Options& o) {
       for (int& t : tokens) t = random.below(std::min(config.vocab, 64));  // as in a text, tokens come again
       double start = seconds_now();
       decoder.advance(slots, tokens);
-      decoder.logits(slots);
+      decoder.sample(slots, Sampling{0}, std::vector<uint64_t>(slots.size()));
       least = std::min(least, seconds_now() - start);
     }
     return least;
   };
   // What a token must read: every matrix of the stack, and E for the logits.
   double bytes = 0;
-  double width = o.weights == "f32" ? 4 : 2;
+  double width = !run.pack_weight ? run.element_bytes : o.weights == "f32" ? 4 : 2;
   for (const ProductWeight& p : product_weights(config))
     if (!p.feedback || mode != DecodeMode::standard) bytes += double(p.in) * p.out * width;
   if (mode != DecodeMode::standard) bytes -= double(config.width) * config.width * width;  // W_G: gates are cached
@@ -406,11 +423,13 @@ void bench_decode(const Kernels& run, const Options& o) {
 void bench_prefill(const Kernels& run, const Options& o) {
   int tokens = o.seq > 0 ? o.seq : 1024;
   ModelConfig config = model_of(o, tokens);
-  DecoderLimits limits{1, 256, 0, WeightFormat::f32};
+  DecoderLimits limits{1, 256};
+  if (run.pack_weight) limits.packed = WeightFormat::f32;
   begin(run, o, plan_of_decoding(run, config, limits));
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
-  Decoder decoder(run, model.config, model.params, limits);
+  Weights weights(run, model);
+  Decoder decoder(run, model.config, weights.params(), limits);
   Batch data = random_batch(1, tokens, config.vocab);
   double D = config.width;
   double operations =
@@ -444,6 +463,8 @@ int main(int argc, char** argv) {
     Flags flags("./bench peak|matmul|attention|step|decode|prefill",
                 "Measures kernels, training steps and decoding beside what the machine can do, in one run.");
     flags.section("Benchmark");
+    flags.choice("device", &o.device, {"auto", "cpu", "cuda"}, "where the kernels run");
+    flags.choice("dtype", &o.dtype, {"fp32", "bf16"}, "activations and the matrices in products; bf16: GPUs only");
     flags.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
     flags.add("seconds", &o.seconds, "about how long each measurement takes", 0.01f, 3600);
     flags.add("json", &o.json, "one JSON object a line instead of a table");
@@ -458,7 +479,7 @@ int main(int argc, char** argv) {
     flags.add("passes", &o.passes, "step: number of passes");
     flags.choice("prefix-mixin", &o.mixin, {"uniform", "off"}, "step: plain prefix of later passes, at its mean");
     flags.choice("recompute", &o.recompute, {"none", "norms", "block"}, "step: what backward computes again");
-    flags.choice("weights", &o.weights, {"f32", "bf16"}, "decode: format of the matrices");
+    flags.choice("weights", &o.weights, {"f32", "bf16"}, "decode on the CPU: format of the matrices");
     flags.choice("mode", &o.mode, {"standard", "soft", "fused", "sequential"}, "decode: mode");
     const Benchmark* chosen = nullptr;
     std::string names;
@@ -473,7 +494,7 @@ int main(int argc, char** argv) {
     if (!chosen) fail("name a benchmark first: %s", names.c_str());
     preset(o.model);  // a name that is unknown is a mistake wherever it stands
     o.threads = start_threads(o.threads);
-    chosen->run(cpu_kernels(), o);
+    chosen->run(kernels_for(o.device, o.dtype), o);
     return 0;
   });
 }

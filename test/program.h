@@ -34,6 +34,12 @@ inline std::string program_path(const std::string& name) {
   return std::filesystem::absolute(folder && *folder ? folder : ".").string() + "/" + name;
 }
 
+// The same program, in which an emulated GPU is a device.
+inline std::string emulated_path(const std::string& name) {
+  const char* folder = std::getenv("FULLBAND_EMULATED");
+  return std::filesystem::absolute(folder && *folder ? folder : "build/emulated").string() + "/" + name;
+}
+
 struct Ran {
   int status = -1;  // exit status; 128 + n where signal n ended it
   std::string out, err;

@@ -1,7 +1,7 @@
 # Runs the tests in as many processes as there are cores and ends with the line "N passed, N failed".
-# Usage: run.sh TEST_BINARY FOLDER_OF_THE_PROGRAMS
+# Usage: run.sh TEST_BINARY FOLDER_OF_THE_PROGRAMS FOLDER_OF_THOSE_WITH_THE_EMULATED_GPU
 tests=$1
-export FULLBAND_PROGRAMS=$2
+export FULLBAND_PROGRAMS=$2 FULLBAND_EMULATED=$3
 shards=$(nproc 2>/dev/null || echo 1)
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

@@ -14,9 +14,10 @@
 
 // Switching is what a barrier costs, so it is written by hand where we can: save the registers that a function must
 // preserve, change stacks, restore. swapcontext() does the same with two system calls more.
+extern "C" void simt_switch(void** save, void* next);  // leaves this stack, notes in *save how to come back, goes to next
+
 #if defined(__x86_64__)
 
-extern "C" void simt_switch(void** save_stack, void* next_stack);
 asm(R"(
 .text
 .globl simt_switch
@@ -36,28 +37,20 @@ simt_switch:
   popq %r12
   popq %rbx
   popq %rbp
-  ret
+  popq %rcx  # and a jump; a return would be predicted to go to the other stack's caller
+  jmp *%rcx
 .size simt_switch, .-simt_switch
 )");
 
-namespace {
-struct Switch {
-  void* stack = nullptr;  // where the registers of one who waits lie
-
-  void prepare(char*, char* top, void (*entry)()) {
-    void** frame = reinterpret_cast<void**>(top - 16);
-    frame[0] = reinterpret_cast<void*>(entry);  // where `ret` goes
-    frame[1] = nullptr;                         // entry's caller: none
-    std::memset(frame - 6, 0, 6 * sizeof(void*));
-    stack = frame - 6;
-  }
-  void to(Switch& next) { simt_switch(&stack, next.stack); }
-};
-}  // namespace
+static void* prepare_stack(char*, char* top, void (*entry)()) {
+  void** frame = reinterpret_cast<void**>(top - 64);
+  std::memset(frame, 0, 64);                  // six registers, and no caller of entry's
+  frame[6] = reinterpret_cast<void*>(entry);  // where the switch goes
+  return frame;
+}
 
 #elif defined(__aarch64__)
 
-extern "C" void simt_switch(void** save_stack, void* next_stack);
 asm(R"(
 .text
 .globl simt_switch
@@ -92,46 +85,39 @@ simt_switch:
 .size simt_switch, .-simt_switch
 )");
 
-namespace {
-struct Switch {
-  void* stack = nullptr;
-
-  void prepare(char*, char* top, void (*entry)()) {
-    void** frame = reinterpret_cast<void**>(top - 160);
-    std::memset(frame, 0, 160);
-    frame[11] = reinterpret_cast<void*>(entry);  // x30, where `ret` goes
-    stack = frame;
-  }
-  void to(Switch& next) { simt_switch(&stack, next.stack); }
-};
-}  // namespace
+static void* prepare_stack(char*, char* top, void (*entry)()) {
+  void** frame = reinterpret_cast<void**>(top - 160);
+  std::memset(frame, 0, 160);
+  frame[11] = reinterpret_cast<void*>(entry);  // x30, where the switch goes
+  return frame;
+}
 
 #else
 #include <ucontext.h>
 
-namespace {
-struct Switch {
-  ucontext_t context;
-
-  void prepare(char* bottom, char* top, void (*entry)()) {
-    getcontext(&context);
-    context.uc_stack.ss_sp = bottom;
-    context.uc_stack.ss_size = size_t(top - bottom);
-    context.uc_link = nullptr;
-    makecontext(&context, entry, 0);
-  }
-  void to(Switch& next) { swapcontext(&context, &next.context); }
-};
-}  // namespace
+void simt_switch(void** save, void* next) {
+  ucontext_t here;
+  *save = &here;
+  swapcontext(&here, static_cast<ucontext_t*>(next));
+}
+static void* prepare_stack(char* bottom, char* top, void (*entry)()) {
+  auto* context = reinterpret_cast<ucontext_t*>(top - (sizeof(ucontext_t) + 63) / 64 * 64);
+  getcontext(context);
+  context->uc_stack.ss_sp = bottom;
+  context->uc_stack.ss_size = size_t(reinterpret_cast<char*>(context) - bottom);
+  context->uc_link = nullptr;
+  makecontext(context, entry, 0);
+  return context;
+}
 
 #endif
 
 namespace simt {
 namespace {
 
-constexpr size_t kStackBytes = 128 << 10, kGuardBytes = 4096;
+constexpr size_t kStackBytes = 128 << 10, kGuardBytes = 64 << 10;
 
-Switch outside;
+void* outside = nullptr;  // how to come back to who resumed
 Fiber* current = nullptr;
 
 // AddressSanitizer must hear of every change of stacks. `shadow` keeps what it knows of the one that is left; without one,
@@ -146,7 +132,9 @@ struct Announced {
   }
   static void leave_for_outer(void** shadow) { leave_for(outer_bottom, outer_bytes, shadow); }
   static void arrive(void* shadow) { __sanitizer_finish_switch_fiber(shadow, nullptr, nullptr); }
-  static void arrive_from_outer(void* shadow) { __sanitizer_finish_switch_fiber(shadow, &outer_bottom, &outer_bytes); }
+  static void arrive_from_outer(void* shadow) {
+    __sanitizer_finish_switch_fiber(shadow, &outer_bottom, &outer_bytes);
+  }
 #else
   static void forget(char*) {}
   static void leave_for(const void*, size_t, void**) {}
@@ -158,9 +146,7 @@ struct Announced {
 
 }  // namespace
 
-struct Fiber::Context : Switch {};
-
-Fiber::Fiber() : context_(new Context) {
+Fiber::Fiber() {
   // Tops of stacks at the same offset in their pages would all compete for the same few lines of the first cache.
   static size_t made = 0;
   colour_ = made++ % 16 * 192;
@@ -183,21 +169,21 @@ bool Fiber::guards(const void* address) const {
 void Fiber::start(void (*function)()) {
   function_ = function;
   Announced::forget(stack_);
-  context_->prepare(stack_, stack_ + kStackBytes - colour_, run);
+  resume_point_ = prepare_stack(stack_, stack_ + kStackBytes - colour_, run);
 }
 
 void Fiber::resume() {
   void* shadow = nullptr;
   current = this;
   Announced::leave_for(stack_, kStackBytes, &shadow);
-  outside.to(*context_);
+  simt_switch(&outside, resume_point_);
   Announced::arrive(shadow);
 }
 
 void Fiber::yield() {
   void* shadow = nullptr;
   Announced::leave_for_outer(&shadow);
-  current->context_->to(outside);
+  simt_switch(&current->resume_point_, outside);
   Announced::arrive_from_outer(shadow);
 }
 
@@ -205,7 +191,7 @@ void Fiber::run() {
   Announced::arrive_from_outer(nullptr);
   current->function_();
   Announced::leave_for_outer(nullptr);
-  current->context_->to(outside);
+  simt_switch(&current->resume_point_, outside);
   std::abort();  // nobody resumes a fiber whose function has returned
 }
 

@@ -2,7 +2,6 @@
 // (block.h). One operating-system thread runs them all, one at a time.
 #pragma once
 #include <cstddef>
-#include <memory>
 
 namespace simt {
 
@@ -13,18 +12,17 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  void start(void (*function)());          // resume() will begin with it
-  void resume();                           // called outside of fibers: runs until the function yields or returns
-  static void yield();                     // called by the function: back to whoever resumed it
+  void start(void (*function)());  // resume() will begin with it
+  void resume();                   // called outside of fibers: runs until the function yields or returns
+  static void yield();             // called by the function: back to whoever resumed it
   bool guards(const void* address) const;  // true just below the stack: where one that is too deep ends up
 
  private:
-  struct Context;
   static void run();
 
-  std::unique_ptr<Context> context_;
+  void* resume_point_ = nullptr;
   char* stack_;
-  size_t colour_;
+  size_t colour_;  // how far below its end the stack begins
   void (*function_)() = nullptr;
 };
 

@@ -17,7 +17,7 @@
 namespace simt {
 namespace {
 
-constexpr size_t kRounding = 16, kCheckedBefore = 256, kRemembered = 256;
+constexpr size_t kRounding = 16, kCheckedBefore = 256, kRemembered = 256, kGuardBytes = 64 << 10, kNear = 1 << 20;
 constexpr uint16_t kNan = 0x7fff, kCanary = 0x7ff5;  // which is NaN as well
 
 struct Buffer {
@@ -28,9 +28,9 @@ struct Buffer {
   size_t region_bytes;
 
   char* end() const { return begin + bytes; }
-  char* rounded_end() const { return region + region_bytes - page(); }
-  char* checked() const { return std::max(region + page(), begin - kCheckedBefore); }
-  static size_t page() { return size_t(sysconf(_SC_PAGESIZE)); }
+  char* rounded_end() const { return region + region_bytes - kGuardBytes; }
+  char* checked() const { return std::max(region + kGuardBytes, begin - kCheckedBefore); }
+  bool spans(const char* at) const { return region <= at && at < region + region_bytes; }
 };
 
 std::map<const char*, Buffer> buffers;  // by the region's end
@@ -66,8 +66,9 @@ void check_guards_of(const Buffer& b) {
 }
 
 const Buffer* find(const void* address) {
-  auto it = buffers.upper_bound(static_cast<const char*>(address));
-  return it != buffers.end() && it->second.region <= address ? &it->second : nullptr;
+  auto at = static_cast<const char*>(address);
+  auto it = buffers.upper_bound(at);
+  return it != buffers.end() && it->second.spans(at) ? &it->second : nullptr;
 }
 
 size_t distance(const Buffer& b, const char* at) {
@@ -83,12 +84,12 @@ void fill_with_nan(void* begin, size_t bytes) {
 
 void* allocate(size_t bytes, Kind kind) {
   if (kind == Kind::device && bytes > limit - std::min(limit, used)) return nullptr;
-  size_t page = Buffer::page(), rounded = std::max((bytes + kRounding - 1) / kRounding * kRounding, kRounding);
-  size_t region_bytes = (rounded + page - 1) / page * page + 2 * page;
+  size_t page = size_t(sysconf(_SC_PAGESIZE)), rounded = std::max((bytes + kRounding - 1) / kRounding * kRounding, kRounding);
+  size_t inner = (rounded + page - 1) / page * page, region_bytes = inner + 2 * kGuardBytes;
   void* region = mmap(nullptr, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (region == MAP_FAILED) return nullptr;
   Buffer b = {nullptr, bytes, kind, static_cast<char*>(region), region_bytes};
-  if (mprotect(b.region + page, region_bytes - 2 * page, PROT_READ | PROT_WRITE)) return nullptr;
+  if (mprotect(b.region + kGuardBytes, inner, PROT_READ | PROT_WRITE)) return nullptr;
   b.begin = b.rounded_end() - rounded;
   fill(b.checked(), b.begin, kCanary);
   fill_with_nan(b.begin, rounded);
@@ -128,15 +129,15 @@ bool inside_buffer(const void* address, size_t bytes) {
 
 std::string describe_address(const void* address) {
   auto at = static_cast<const char*>(address);
+  if (const Buffer* b = find(at)) return show_offset(*b, at);
   for (const Buffer& b : freed)
-    if (b.region <= at && at < b.region + b.region_bytes) return show_offset(b, at) + ", which was freed";
+    if (b.spans(at)) return show_offset(b, at) + ", which was freed";
   std::string shared = show_shared_memory(address);
   if (!shared.empty()) return shared;
   const Buffer* nearest = nullptr;
   for (const auto& [end, b] : buffers)
     if (!nearest || distance(b, at) < distance(*nearest, at)) nearest = &b;
-  if (!nearest) return "in no buffer";
-  return show_offset(*nearest, at);
+  return nearest && distance(*nearest, at) < kNear ? show_offset(*nearest, at) : "far from any buffer";
 }
 
 size_t device_bytes_used() { return used; }
@@ -165,8 +166,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   if (block.current < 0) return;  // the host's own mistake: it faults again, in the ordinary way
   const Fiber* fiber = block.threads[block.current].fiber;
   if (fiber && fiber->guards(info->si_addr)) die("the thread's stack is too small", std::string());
-  if (info->si_code == SI_KERNEL)
-    die("misaligned: an access to an address that is no multiple of its size", code_of(context));
+  if (info->si_code == SI_KERNEL) die("misaligned: an access to an address that is no multiple of its size", code_of(context));
   die(form("out of bounds: an access to %p, ", info->si_addr) + describe_address(info->si_addr), code_of(context));
 }
 

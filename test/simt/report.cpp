@@ -22,10 +22,9 @@ std::string form(const char* format, ...) {
   return result;
 }
 
-bool same_place(const Place& a, const Place& b) {
-  auto same_text = [](const char* a, const char* b) { return a == b || !std::strcmp(a, b); };
-  return a.line() == b.line() && a.column() == b.column() && same_text(a.file_name(), b.file_name()) &&
-         same_text(a.function_name(), b.function_name());
+bool same_text(const Place& a, const Place& b) {
+  return a.line() == b.line() && a.column() == b.column() && !std::strcmp(a.file_name(), b.file_name()) &&
+         !std::strcmp(a.function_name(), b.function_name());
 }
 
 std::string show(const Place& where) { return form("%s:%u", where.file_name(), unsigned(where.line())); }
@@ -77,8 +76,7 @@ void die_as(int thread, const std::string& what, const std::string& where) {
     report += form("  kernel %s\n", show_function(l->kernel).c_str());
     report += form("  launched at %s, in %s\n", show(l->grid.where).c_str(), l->grid.where.function_name());
     report += form("  block %s of %s", show(blockIdx).c_str(), show(gridDim).c_str());
-    if (thread >= 0)
-      report += form(", thread %s of %s", show(block.threads[thread].index).c_str(), show(blockDim).c_str());
+    if (thread >= 0) report += form(", thread %s of %s", show(block.threads[thread].index).c_str(), show(blockDim).c_str());
     report += "\n";
   }
   std::fprintf(stderr, "%s  seed %llu\n", report.c_str(), static_cast<unsigned long long>(seed()));

@@ -32,9 +32,9 @@ constexpr int kSeveralWarps = 0x7fff, kCopying = 0x8000;  // in place of a reade
 
 // The history of a byte. Places are the low halves of code addresses, enough within one program.
 struct Byte {
-  Stamp written;         // by a thread; kCopying: by its copy, which has not landed
-  Stamp read;            // the latest time, and the warp of those who read since the last write
-  unsigned readers = 0;  // its lanes
+  Stamp written;          // by a thread; kCopying: by its copy, which has not landed
+  Stamp read;             // the latest time, and the warp of those who read since the last write
+  unsigned readers = 0;   // its lanes
   unsigned write_place = 0, read_place = 0;
 };
 
@@ -48,41 +48,43 @@ const char* from_place(unsigned place) {
 }
 unsigned to_place(const void* code) { return unsigned(reinterpret_cast<uintptr_t>(code)); }
 
+// What the current thread does to some bytes.
+struct Access {
+  const char* verb;  // "reads", "writes"
+  size_t offset, bytes;
+  const char* code;  // who asks
+  uint64_t clock = block.threads[block.current].clock;
+};
+
 // --- Mistakes
 
-enum class Access { read, write };
-
-std::string show_access(Access access, size_t offset, size_t bytes) {
-  const char* verb = access == Access::read ? "reads" : "writes";
-  return form("thread %d %s bytes %zu-%zu of the shared memory", block.current, verb, offset, offset + bytes - 1);
+std::string show_access(const Access& a) {
+  return form("thread %d %s bytes %zu-%zu of the shared memory", block.current, a.verb, a.offset, a.offset + a.bytes - 1);
 }
 
-[[noreturn, gnu::noinline]] void die_of_race(Access access, size_t offset, size_t bytes, const char* code,
-                                             const char* other, int thread, unsigned place) {
-  die("race: " + show_access(access, offset, bytes) + form(", which thread %d %s at ", thread, other) +
-          show_code(from_place(place)) + ", and no barrier of both lies between",
-      show_code(code));
+[[noreturn, gnu::noinline]] void die_of_race(const Access& a, const std::string& other, unsigned place) {
+  die("race: " + show_access(a) + ", which " + other + " at " + show_code(from_place(place)) +
+          ", and no barrier of both lies between", show_code(a.code));
 }
 
-[[noreturn, gnu::noinline]] void die_of_state(Access access, size_t offset, size_t bytes, const char* code,
-                                              const Byte& b) {
-  std::string what = show_access(access, offset, bytes);
-  if (b.written.time() < block.started) die("unwritten: " + what + ", which nobody has written", show_code(code));
-  die("unwaited copy: " + what + form(", to which a copy by thread %d is under way", b.written.who() & ~kCopying),
-      show_code(code));
+[[noreturn, gnu::noinline]] void die_of_state(const Access& a, const Byte& b) {
+  if (b.written.time() < block.started) die("unwritten: " + show_access(a) + ", which nobody has written", show_code(a.code));
+  die("unwaited copy: " + show_access(a) + form(", to which a copy by thread %d is under way", b.written.who() & ~kCopying),
+      show_code(a.code));
+}
+
+[[noreturn, gnu::noinline]] void die_outside(const char* verb, const void* at, const char* code) {
+  if (block.current < 0) die("outside: a Shared<T> is accessed outside of a kernel", show_code(code));
+  die(form("outside: thread %d %s a Shared<T> at byte %td, but the launch asked for %zu bytes of shared memory",
+           block.current, verb, static_cast<const char*>(at) - memory, bytes_asked), show_code(code));
 }
 
 // --- The rules
 
-size_t offset_of(const void* at, size_t bytes, Access access, const char* code) {
+Access access(const char* verb, const void* at, size_t bytes, const char* code) {
   size_t offset = size_t(static_cast<const char*>(at) - memory);  // huge where it lies before
-  if (block.current < 0) die("outside: a Shared<T> is accessed outside of a kernel", show_code(code));
-  if (offset >= bytes_asked || bytes > bytes_asked - offset)
-    die(form("outside: thread %d %s a Shared<T> at byte %td, but the launch asked for %zu bytes of shared memory",
-             block.current, access == Access::read ? "reads" : "writes", static_cast<const char*>(at) - memory,
-             bytes_asked),
-        show_code(code));
-  return offset;
+  if (block.current < 0 || offset >= bytes_asked || bytes > bytes_asked - offset) die_outside(verb, at, code);
+  return {verb, offset, bytes, code};
 }
 
 // Lanes among the byte's readers, all in this thread's warp, whose reading may still be going on.
@@ -95,54 +97,51 @@ unsigned unordered_readers(const Byte& b) {
   return unordered;
 }
 
-void read_byte(Byte& b, size_t offset, size_t bytes, const char* code) {
-  int me = block.current;
-  if (b.written.time() < block.started || b.written.who() & kCopying)
-    die_of_state(Access::read, offset, bytes, code, b);
-  if (!before_now(b.written.time(), b.written.who()))
-    die_of_race(Access::read, offset, bytes, code, "wrote", b.written.who(), b.write_place);
+// Earlier readings that a barrier has put behind us need not be remembered: who writes after ours writes after them.
+void add_reader(Byte& b, const Access& a) {
+  int me = block.current, warp = me / kLanes;
+  uint64_t time = a.clock;
   unsigned others = 0;
-  int warp = me / kLanes;
-  if (b.read.time() >= block.synced) {
-    if (b.read.who() == warp)
-      others = unordered_readers(b);
-    else
+  if (b.readers && b.read.time() >= block.synced) {
+    if (b.read.who() != warp)
       warp = kSeveralWarps;
+    else
+      others = unordered_readers(b);
+    if (others || warp == kSeveralWarps) time = std::max(time, b.read.time());
   }
-  b.read = Stamp(std::max(block.threads[me].clock, others || warp == kSeveralWarps ? b.read.time() : 0), warp);
+  b.read = Stamp(time, warp);
   b.readers = others | 1u << me % kLanes;
-  b.read_place = to_place(code);
+  b.read_place = to_place(a.code);
 }
 
-void check_readers(const Byte& b, size_t offset, size_t bytes, const char* code) {
-  if (b.read.time() < block.synced || b.readers == 0) return;
+void read_byte(Byte& b, const Access& a) {
+  if (b.written.time() < block.started || b.written.who() & kCopying) die_of_state(a, b);
+  if (!before_now(b.written.time(), b.written.who())) die_of_race(a, form("thread %d wrote", b.written.who()), b.write_place);
+  add_reader(b, a);
+}
+
+void check_readers(const Byte& b, const Access& a) {
+  if (!b.readers || b.read.time() < block.synced) return;
   int warp = b.read.who();
-  if (warp == block.current / kLanes) {
-    unsigned others = unordered_readers(b);
-    if (others)
-      die_of_race(Access::write, offset, bytes, code, "reads", warp * kLanes + __builtin_ctz(others), b.read_place);
-  } else {
-    int reader = warp == kSeveralWarps ? 0 : warp * kLanes;
-    die_of_race(Access::write, offset, bytes, code, "or another reads", reader + __builtin_ctz(b.readers),
-                b.read_place);
-  }
+  if (warp == kSeveralWarps) die_of_race(a, "threads of several warps read, one of them", b.read_place);
+  unsigned others = warp == block.current / kLanes ? unordered_readers(b) : b.readers;
+  if (others) die_of_race(a, form("thread %d read", warp * kLanes + __builtin_ctz(others)), b.read_place);
 }
 
-void write_byte(Byte& b, size_t offset, size_t bytes, const char* code, int writer) {
+void write_byte(Byte& b, const Access& a, int writer) {
   if (b.written.time() >= block.started) {
-    if (b.written.who() & kCopying) die_of_state(Access::write, offset, bytes, code, b);
-    if (!before_now(b.written.time(), b.written.who()))
-      die_of_race(Access::write, offset, bytes, code, "wrote", b.written.who(), b.write_place);
+    if (b.written.who() & kCopying) die_of_state(a, b);
+    if (!before_now(b.written.time(), b.written.who())) die_of_race(a, form("thread %d wrote", b.written.who()), b.write_place);
   }
-  check_readers(b, offset, bytes, code);
-  b.written = Stamp(block.threads[block.current].clock, writer);
+  check_readers(b, a);
+  b.written = Stamp(a.clock, writer);
   b.readers = 0;
-  b.write_place = to_place(code);
+  b.write_place = to_place(a.code);
 }
 
 void write_bytes(const void* at, size_t bytes, const char* code, int writer) {
-  size_t offset = offset_of(at, bytes, Access::write, code);
-  for (size_t i = 0; i < bytes; ++i) write_byte(history[offset + i], offset, bytes, code, writer);
+  Access a = access("writes", at, bytes, code);
+  for (size_t i = 0; i < bytes; ++i) write_byte(history[a.offset + i], a, writer);
 }
 
 // --- Copies under way
@@ -205,17 +204,15 @@ std::string show_shared_memory(const void* address) {
 
 void* shared_memory(size_t bytes, Place where) {
   if (bytes > bytes_asked)
-    die(form("shared<T>() is of %zu bytes, but the launch asked for %zu bytes of shared memory", bytes, bytes_asked),
-        where);
+    die(form("shared<T>() is of %zu bytes, but the launch asked for %zu bytes of shared memory", bytes, bytes_asked), where);
   return memory;
 }
 
 // --- Accesses
 
 void note_read(const void* at, size_t bytes) {
-  auto code = static_cast<const char*>(__builtin_return_address(0));
-  size_t offset = offset_of(at, bytes, Access::read, code);
-  for (size_t i = 0; i < bytes; ++i) read_byte(history[offset + i], offset, bytes, code);
+  Access a = access("reads", at, bytes, static_cast<const char*>(__builtin_return_address(0)));
+  for (size_t i = 0; i < bytes; ++i) read_byte(history[a.offset + i], a);
 }
 
 void note_write(const void* at, size_t bytes) {
@@ -225,8 +222,7 @@ void note_write(const void* at, size_t bytes) {
 void note_vector(const void* at, size_t bytes) {
   if (reinterpret_cast<uintptr_t>(at) % bytes)
     die(form("misaligned: an access to %zu bytes at once begins at byte %td of the shared memory", bytes,
-             static_cast<const char*>(at) - memory),
-        show_code(__builtin_return_address(0)));
+             static_cast<const char*>(at) - memory), show_code(__builtin_return_address(0)));
 }
 
 void begin_copy(void* to, const void* from, Place where) {
