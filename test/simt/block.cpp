@@ -23,8 +23,8 @@ uint64_t the_seed = first_seed();
 Random order(the_seed);
 
 std::optional<Launch> launch;
-std::vector<int> ready;               // threads that can run
-std::vector<Fiber*> idle;             // the last one used comes first: its stack is in the cache
+std::vector<int> ready;    // threads that can run
+std::vector<Fiber*> idle;  // the last one used comes first: its stack is in the cache
 std::vector<std::unique_ptr<Fiber>> fibers;
 
 Thread& me() { return block.threads[block.current]; }
@@ -134,7 +134,8 @@ void leave() {
   warp.living &= ~(1u << lane);
   for (const Meeting& m : warp.meetings)
     if (m.mask >> lane & 1)
-      die(form("lane %d returns while lanes 0x%08x wait for it in a warp collective of mask 0x%08x", lane, m.there, m.mask),
+      die(form("lane %d returns while lanes 0x%08x wait for it in a warp collective of mask 0x%08x", lane, m.there,
+               m.mask),
           m.where);
   if (--block.living && block.at_barrier == block.living) complete_barrier();
 }
@@ -246,7 +247,8 @@ void meet_warp(const char* call, unsigned mask, Lane lane, Combine combine, Plac
   }
   if (meeting->mask != mask)
     die(form("%s: lane %d calls with the mask 0x%08x while lanes 0x%08x wait here with 0x%08x", call, at, mask,
-             meeting->there, meeting->mask), where);
+             meeting->there, meeting->mask),
+        where);
   meeting->there |= 1u << at;
   if (meeting->there != mask) return wait(call, mask, where);
   warp.meetings.erase(meeting);

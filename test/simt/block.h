@@ -14,8 +14,8 @@ namespace simt {
 constexpr int kLanes = 32, kMostThreads = 1024;
 
 struct Thread {
-  uint3 index;                     // its threadIdx
-  Fiber* fiber = nullptr;          // while it has begun and not returned
+  uint3 index;             // its threadIdx
+  Fiber* fiber = nullptr;  // while it has begun and not returned
   uint64_t clock = 0;
   const char* waits_in = nullptr;  // "__syncthreads", …; null while it can run
   Place where;                     // of that call
@@ -34,7 +34,7 @@ struct Warp {
   unsigned existing = 0;
   std::vector<Meeting> meetings;
   Lane lanes[kLanes];
-  uint64_t synced = 0;                 // the last meeting of all its lanes
+  uint64_t synced = 0;                  // the last meeting of all its lanes
   uint64_t knows[kLanes][kLanes] = {};  // [a][b]: what b did before this time comes before what a does now
 };
 

@@ -66,7 +66,8 @@ Result reduce(const char* call, unsigned mask, T x, F, Place where) {
 inline void __syncthreads(simt::Place where = simt::Place::current()) { simt::meet_block(where); }
 
 inline void __syncwarp(unsigned mask = ~0u, simt::Place where = simt::Place::current()) {
-  simt::meet_warp("__syncwarp", mask, {}, [](const simt::Lane*, unsigned) {}, where);
+  simt::meet_warp(
+      "__syncwarp", mask, {}, [](const simt::Lane*, unsigned) {}, where);
 }
 
 // Shuffles within segments of `width` lanes, a power of two. A lane whose source lies outside of its segment keeps its own.

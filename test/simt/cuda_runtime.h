@@ -145,6 +145,7 @@ namespace simt {
 cudaError_t launch(const cudaLaunchConfig_t&, const void* kernel, std::function<void()> thread);
 }
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments... arguments) {
   return simt::launch(*config, reinterpret_cast<const void*>(kernel), [=] { kernel(Parameters(arguments)...); });
 }

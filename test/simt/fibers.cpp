@@ -14,7 +14,8 @@
 
 // Switching is what a barrier costs, so it is written by hand where we can: save the registers that a function must
 // preserve, change stacks, restore. swapcontext() does the same with two system calls more.
-extern "C" void simt_switch(void** save, void* next);  // leaves this stack, notes in *save how to come back, goes to next
+extern "C" void simt_switch(void** save,
+                            void* next);  // leaves this stack, notes in *save how to come back, goes to next
 
 #if defined(__x86_64__)
 
@@ -132,9 +133,7 @@ struct Announced {
   }
   static void leave_for_outer(void** shadow) { leave_for(outer_bottom, outer_bytes, shadow); }
   static void arrive(void* shadow) { __sanitizer_finish_switch_fiber(shadow, nullptr, nullptr); }
-  static void arrive_from_outer(void* shadow) {
-    __sanitizer_finish_switch_fiber(shadow, &outer_bottom, &outer_bytes);
-  }
+  static void arrive_from_outer(void* shadow) { __sanitizer_finish_switch_fiber(shadow, &outer_bottom, &outer_bytes); }
 #else
   static void forget(char*) {}
   static void leave_for(const void*, size_t, void**) {}

@@ -12,9 +12,9 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  void start(void (*function)());  // resume() will begin with it
-  void resume();                   // called outside of fibers: runs until the function yields or returns
-  static void yield();             // called by the function: back to whoever resumed it
+  void start(void (*function)());          // resume() will begin with it
+  void resume();                           // called outside of fibers: runs until the function yields or returns
+  static void yield();                     // called by the function: back to whoever resumed it
   bool guards(const void* address) const;  // true just below the stack: where one that is too deep ends up
 
  private:

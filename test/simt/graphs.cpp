@@ -32,7 +32,8 @@ cudaGraphExecUpdateResult compare(const std::vector<Operation>& a, const std::ve
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   return answer([&] {
-    if (!stream) return refuse(cudaErrorStreamCaptureUnsupported, "cudaStreamBeginCapture", "not on the default stream");
+    if (!stream)
+      return refuse(cudaErrorStreamCaptureUnsupported, "cudaStreamBeginCapture", "not on the default stream");
     CUstream_st* s = find_stream(stream);
     if (!s) return cudaErrorInvalidResourceHandle;
     if (s->capture != cudaStreamCaptureStatusNone)

@@ -84,7 +84,8 @@ void fill_with_nan(void* begin, size_t bytes) {
 
 void* allocate(size_t bytes, Kind kind) {
   if (kind == Kind::device && bytes > limit - std::min(limit, used)) return nullptr;
-  size_t page = size_t(sysconf(_SC_PAGESIZE)), rounded = std::max((bytes + kRounding - 1) / kRounding * kRounding, kRounding);
+  size_t page = size_t(sysconf(_SC_PAGESIZE)),
+         rounded = std::max((bytes + kRounding - 1) / kRounding * kRounding, kRounding);
   size_t inner = (rounded + page - 1) / page * page, region_bytes = inner + 2 * kGuardBytes;
   void* region = mmap(nullptr, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (region == MAP_FAILED) return nullptr;
@@ -166,7 +167,8 @@ void on_fault(int number, siginfo_t* info, void* context) {
   if (block.current < 0) return;  // the host's own mistake: it faults again, in the ordinary way
   const Fiber* fiber = block.threads[block.current].fiber;
   if (fiber && fiber->guards(info->si_addr)) die("the thread's stack is too small", std::string());
-  if (info->si_code == SI_KERNEL) die("misaligned: an access to an address that is no multiple of its size", code_of(context));
+  if (info->si_code == SI_KERNEL)
+    die("misaligned: an access to an address that is no multiple of its size", code_of(context));
   die(form("out of bounds: an access to %p, ", info->si_addr) + describe_address(info->si_addr), code_of(context));
 }
 

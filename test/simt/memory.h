@@ -17,13 +17,13 @@ void* allocate(size_t bytes, Kind);  // null: there is not so much memory, see s
 bool release(void* begin, Kind);     // false: no such buffer
 enum class Where { nowhere, device, pinned };
 Where where_is(const void* address);                    // `nowhere`: the host's other memory
-bool inside_buffer(const void* address, size_t bytes);    // all of it in one
-std::string describe_address(const void* address);        // "12 bytes behind the end of a device buffer of 400 bytes"
+bool inside_buffer(const void* address, size_t bytes);  // all of it in one
+std::string describe_address(const void* address);      // "12 bytes behind the end of a device buffer of 400 bytes"
 size_t device_bytes_used();
 size_t device_bytes();
 
-void check_guards();  // dies of a write beside a buffer
-void watch_memory();  // installs SIGSEGV's handler
+void check_guards();                            // dies of a write beside a buffer
+void watch_memory();                            // installs SIGSEGV's handler
 void fill_with_nan(void* begin, size_t bytes);  // NaN as bf16, half, float and double, large as an integer
 
 // Of shared.cpp, for launches and reports.

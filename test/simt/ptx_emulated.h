@@ -27,7 +27,9 @@ constexpr Position of_a16(int lane, int part) {  // two parts a register
 constexpr Position of_b16(int lane, int part) {
   return {2 * member_of(lane) + part % 2 + part / 2 * 8, group_of(lane)};
 }
-constexpr Position of_a32(int lane, int part) { return {group_of(lane) + part % 2 * 8, member_of(lane) + part / 2 * 4}; }
+constexpr Position of_a32(int lane, int part) {
+  return {group_of(lane) + part % 2 * 8, member_of(lane) + part / 2 * 4};
+}
 constexpr Position of_b32(int lane, int part) { return {member_of(lane) + part * 4, group_of(lane)}; }
 constexpr Position of_c(int lane, int part) { return {group_of(lane) + part / 2 * 8, 2 * member_of(lane) + part % 2}; }
 
@@ -104,7 +106,8 @@ void hand_out_matrices(const Lane* lanes, unsigned) {
 }
 
 template <bool transposed, class T>
-[[gnu::always_inline]] inline void load_matrix_rows(const char* call, uint32_t (&r)[4], const Shared<T>* row, Place where) {
+[[gnu::always_inline]] inline void load_matrix_rows(const char* call, uint32_t (&r)[4], const Shared<T>* row,
+                                                    Place where) {
   static_assert(sizeof(T) == 2);
   note_vector(row, 16);
   note_read(row, 16);
@@ -128,24 +131,24 @@ void copy_async_wait() {
 
 template <class T>
 [[gnu::always_inline]] inline void ldmatrix_x4(uint32_t (&r)[4], const simt::Shared<T>* row,
-                                                 simt::Place where = simt::Place::current()) {
+                                               simt::Place where = simt::Place::current()) {
   simt::load_matrix_rows<false>("ldmatrix_x4", r, row, where);
 }
 template <class T>
 [[gnu::always_inline]] inline void ldmatrix_x4_transposed(uint32_t (&r)[4], const simt::Shared<T>* row,
-                                                            simt::Place where = simt::Place::current()) {
+                                                          simt::Place where = simt::Place::current()) {
   simt::load_matrix_rows<true>("ldmatrix_x4_transposed", r, row, where);
 }
 
 template <class T>
 void mma_m16n8k16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                      simt::Place where = simt::Place::current()) {
+                  simt::Place where = simt::Place::current()) {
   using Parts = std::conditional_t<std::is_same_v<T, __half>, simt::HalfParts, simt::Bf16Parts>;
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
   simt::multiply<Parts>("mma_m16n8k16", c, a, b, where);
 }
 inline void mma_m16n8k8_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                                 simt::Place where = simt::Place::current()) {
+                             simt::Place where = simt::Place::current()) {
   simt::multiply<simt::Tf32Parts>("mma_m16n8k8_tf32", c, a, b, where);
 }
 inline uint32_t to_tf32(float x) {

@@ -76,7 +76,8 @@ void die_as(int thread, const std::string& what, const std::string& where) {
     report += form("  kernel %s\n", show_function(l->kernel).c_str());
     report += form("  launched at %s, in %s\n", show(l->grid.where).c_str(), l->grid.where.function_name());
     report += form("  block %s of %s", show(blockIdx).c_str(), show(gridDim).c_str());
-    if (thread >= 0) report += form(", thread %s of %s", show(block.threads[thread].index).c_str(), show(blockDim).c_str());
+    if (thread >= 0)
+      report += form(", thread %s of %s", show(block.threads[thread].index).c_str(), show(blockDim).c_str());
     report += "\n";
   }
   std::fprintf(stderr, "%s  seed %llu\n", report.c_str(), static_cast<unsigned long long>(seed()));

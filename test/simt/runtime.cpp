@@ -111,12 +111,14 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
      "the capture was not initiated in this stream"},
     {cudaErrorGraphExecUpdateFailure, "cudaErrorGraphExecUpdateFailure",
-     "the graph update was not performed because it included changes which violated constraints specific to instantiated "
+     "the graph update was not performed because it included changes which violated constraints specific to "
+     "instantiated "
      "graph update"},
 };
 const ErrorText& text_of(cudaError_t error) {
   static constexpr ErrorText kUnknown = {cudaSuccess, "unrecognized error code", "unrecognized error code"};
-  auto found = std::find_if(std::begin(kErrors), std::end(kErrors), [&](const ErrorText& e) { return e.error == error; });
+  auto found =
+      std::find_if(std::begin(kErrors), std::end(kErrors), [&](const ErrorText& e) { return e.error == error; });
   return found == std::end(kErrors) ? kUnknown : *found;
 }
 }  // namespace
@@ -159,11 +161,20 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return answer([&] {
     switch (attribute) {
-      case cudaDevAttrMultiProcessorCount: *value = kMultiprocessors; break;
-      case cudaDevAttrComputeCapabilityMajor: *value = kMajor; break;
-      case cudaDevAttrComputeCapabilityMinor: *value = kMinor; break;
-      case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = int(kMostSharedBytes); break;
-      default: return cudaErrorInvalidValue;
+      case cudaDevAttrMultiProcessorCount:
+        *value = kMultiprocessors;
+        break;
+      case cudaDevAttrComputeCapabilityMajor:
+        *value = kMajor;
+        break;
+      case cudaDevAttrComputeCapabilityMinor:
+        *value = kMinor;
+        break;
+      case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        *value = int(kMostSharedBytes);
+        break;
+      default:
+        return cudaErrorInvalidValue;
     }
     return check_ordinal(device);
   });

@@ -6,9 +6,9 @@
 
 namespace simt {
 
-void set_device_memory(size_t bytes);     // 8 GiB at first
-void set_devices(int count);              // 1 at first; with none, calls return cudaErrorNoDevice
-void set_driver_version(int version);     // 13000 at first; with less, calls return cudaErrorInsufficientDriver
+void set_device_memory(size_t bytes);       // 8 GiB at first
+void set_devices(int count);                // 1 at first; with none, calls return cudaErrorNoDevice
+void set_driver_version(int version);       // 13000 at first; with less, calls return cudaErrorInsufficientDriver
 void fail_next(cudaError_t, int skip = 0);  // of the runtime's calls from now on, after `skip` that work, one fails
 
 // Work for the device, in the order of its stream.

@@ -10,8 +10,8 @@ class SeedListener : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override { simt::set_seed(first_); }
   void OnTestEnd(const testing::TestInfo& test) override {
     if (test.result()->Failed())
-      std::printf("The emulator's seed was %llu: FULLBAND_SIMT_SEED=%llu\n", static_cast<unsigned long long>(simt::seed()),
-                  static_cast<unsigned long long>(first_));
+      std::printf("The emulator's seed was %llu: FULLBAND_SIMT_SEED=%llu\n",
+                  static_cast<unsigned long long>(simt::seed()), static_cast<unsigned long long>(first_));
   }
   uint64_t first_ = simt::seed();
 };

@@ -32,9 +32,9 @@ constexpr int kSeveralWarps = 0x7fff, kCopying = 0x8000;  // in place of a reade
 
 // The history of a byte. Places are the low halves of code addresses, enough within one program.
 struct Byte {
-  Stamp written;          // by a thread; kCopying: by its copy, which has not landed
-  Stamp read;             // the latest time, and the warp of those who read since the last write
-  unsigned readers = 0;   // its lanes
+  Stamp written;         // by a thread; kCopying: by its copy, which has not landed
+  Stamp read;            // the latest time, and the warp of those who read since the last write
+  unsigned readers = 0;  // its lanes
   unsigned write_place = 0, read_place = 0;
 };
 
@@ -59,24 +59,29 @@ struct Access {
 // --- Mistakes
 
 std::string show_access(const Access& a) {
-  return form("thread %d %s bytes %zu-%zu of the shared memory", block.current, a.verb, a.offset, a.offset + a.bytes - 1);
+  return form("thread %d %s bytes %zu-%zu of the shared memory", block.current, a.verb, a.offset,
+              a.offset + a.bytes - 1);
 }
 
 [[noreturn, gnu::noinline]] void die_of_race(const Access& a, const std::string& other, unsigned place) {
   die("race: " + show_access(a) + ", which " + other + " at " + show_code(from_place(place)) +
-          ", and no barrier of both lies between", show_code(a.code));
+          ", and no barrier of both lies between",
+      show_code(a.code));
 }
 
 [[noreturn, gnu::noinline]] void die_of_state(const Access& a, const Byte& b) {
-  if (b.written.time() < block.started) die("unwritten: " + show_access(a) + ", which nobody has written", show_code(a.code));
-  die("unwaited copy: " + show_access(a) + form(", to which a copy by thread %d is under way", b.written.who() & ~kCopying),
+  if (b.written.time() < block.started)
+    die("unwritten: " + show_access(a) + ", which nobody has written", show_code(a.code));
+  die("unwaited copy: " + show_access(a) +
+          form(", to which a copy by thread %d is under way", b.written.who() & ~kCopying),
       show_code(a.code));
 }
 
 [[noreturn, gnu::noinline]] void die_outside(const char* verb, const void* at, const char* code) {
   if (block.current < 0) die("outside: a Shared<T> is accessed outside of a kernel", show_code(code));
   die(form("outside: thread %d %s a Shared<T> at byte %td, but the launch asked for %zu bytes of shared memory",
-           block.current, verb, static_cast<const char*>(at) - memory, bytes_asked), show_code(code));
+           block.current, verb, static_cast<const char*>(at) - memory, bytes_asked),
+      show_code(code));
 }
 
 // --- The rules
@@ -116,7 +121,8 @@ void add_reader(Byte& b, const Access& a) {
 
 void read_byte(Byte& b, const Access& a) {
   if (b.written.time() < block.started || b.written.who() & kCopying) die_of_state(a, b);
-  if (!before_now(b.written.time(), b.written.who())) die_of_race(a, form("thread %d wrote", b.written.who()), b.write_place);
+  if (!before_now(b.written.time(), b.written.who()))
+    die_of_race(a, form("thread %d wrote", b.written.who()), b.write_place);
   add_reader(b, a);
 }
 
@@ -131,7 +137,8 @@ void check_readers(const Byte& b, const Access& a) {
 void write_byte(Byte& b, const Access& a, int writer) {
   if (b.written.time() >= block.started) {
     if (b.written.who() & kCopying) die_of_state(a, b);
-    if (!before_now(b.written.time(), b.written.who())) die_of_race(a, form("thread %d wrote", b.written.who()), b.write_place);
+    if (!before_now(b.written.time(), b.written.who()))
+      die_of_race(a, form("thread %d wrote", b.written.who()), b.write_place);
   }
   check_readers(b, a);
   b.written = Stamp(a.clock, writer);
@@ -204,7 +211,8 @@ std::string show_shared_memory(const void* address) {
 
 void* shared_memory(size_t bytes, Place where) {
   if (bytes > bytes_asked)
-    die(form("shared<T>() is of %zu bytes, but the launch asked for %zu bytes of shared memory", bytes, bytes_asked), where);
+    die(form("shared<T>() is of %zu bytes, but the launch asked for %zu bytes of shared memory", bytes, bytes_asked),
+        where);
   return memory;
 }
 
@@ -222,7 +230,8 @@ void note_write(const void* at, size_t bytes) {
 void note_vector(const void* at, size_t bytes) {
   if (reinterpret_cast<uintptr_t>(at) % bytes)
     die(form("misaligned: an access to %zu bytes at once begins at byte %td of the shared memory", bytes,
-             static_cast<const char*>(at) - memory), show_code(__builtin_return_address(0)));
+             static_cast<const char*>(at) - memory),
+        show_code(__builtin_return_address(0)));
 }
 
 void begin_copy(void* to, const void* from, Place where) {

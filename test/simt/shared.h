@@ -49,17 +49,29 @@ class Shared {
   [[gnu::always_inline]] Shared& operator=(const Shared& x) { return *this = T(x); }
 
   template <class U>
-  [[gnu::always_inline]] Shared& operator+=(const U& x) { return *this = T(T(*this) + x); }
+  [[gnu::always_inline]] Shared& operator+=(const U& x) {
+    return *this = T(T(*this) + x);
+  }
   template <class U>
-  [[gnu::always_inline]] Shared& operator-=(const U& x) { return *this = T(T(*this) - x); }
+  [[gnu::always_inline]] Shared& operator-=(const U& x) {
+    return *this = T(T(*this) - x);
+  }
   template <class U>
-  [[gnu::always_inline]] Shared& operator*=(const U& x) { return *this = T(T(*this) * x); }
+  [[gnu::always_inline]] Shared& operator*=(const U& x) {
+    return *this = T(T(*this) * x);
+  }
   template <class U>
-  [[gnu::always_inline]] Shared& operator/=(const U& x) { return *this = T(T(*this) / x); }
+  [[gnu::always_inline]] Shared& operator/=(const U& x) {
+    return *this = T(T(*this) / x);
+  }
   template <class U>
-  [[gnu::always_inline]] Shared& operator|=(const U& x) { return *this = T(T(*this) | x); }
+  [[gnu::always_inline]] Shared& operator|=(const U& x) {
+    return *this = T(T(*this) | x);
+  }
   template <class U>
-  [[gnu::always_inline]] Shared& operator&=(const U& x) { return *this = T(T(*this) & x); }
+  [[gnu::always_inline]] Shared& operator&=(const U& x) {
+    return *this = T(T(*this) & x);
+  }
   [[gnu::always_inline]] Shared& operator++() { return *this += 1; }
   [[gnu::always_inline]] Shared& operator--() { return *this -= 1; }
 

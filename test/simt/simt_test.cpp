@@ -58,7 +58,9 @@ void run(void (*kernel)(float*), int threads, size_t shared_bytes = 0) { results
 
 // "…simt_test.cpp:123…" for an EXPECT_DEATH; then what follows in the report.
 std::string at(int line) { return "simt_test\\.cpp:" + std::to_string(line) + "\n"; }
-std::string in(const char* kernel) { return std::string("(.|\n)*kernel .*") + kernel + "(.|\n)*launched at .*simt_test\\.cpp"; }
+std::string in(const char* kernel) {
+  return std::string("(.|\n)*kernel .*") + kernel + "(.|\n)*launched at .*simt_test\\.cpp";
+}
 
 template <class T>
 std::vector<T> iota(int n) {
@@ -119,7 +121,8 @@ __global__ void reuse_without_barrier(float* out) {
 }
 
 TEST(SimtBarrier, IsMissedBeforeSharedMemoryIsReused) {
-  EXPECT_DEATH(run(reuse_without_barrier, 64, kRow), "race: thread (.|\n)*simt_test\\.cpp:" + std::to_string(kOverwrites));
+  EXPECT_DEATH(run(reuse_without_barrier, 64, kRow),
+               "race: thread (.|\n)*simt_test\\.cpp:" + std::to_string(kOverwrites));
 }
 
 constexpr int kFirstBarrier = __LINE__ + 3, kSecondBarrier = kFirstBarrier + 2;
@@ -132,8 +135,8 @@ __global__ void diverge(float*) {
 
 TEST(SimtBarrier, IsOneForTheWholeBlock) {
   std::string one = std::to_string(kFirstBarrier), other = std::to_string(kSecondBarrier);
-  EXPECT_DEATH(run(diverge, 64), "divergent barriers: .*simt_test\\.cpp:(" + one + "|" + other + ")\n  at .*:(" + one + "|" +
-                                     other + ")\n" + in("diverge"));
+  EXPECT_DEATH(run(diverge, 64), "divergent barriers: .*simt_test\\.cpp:(" + one + "|" + other + ")\n  at .*:(" + one +
+                                     "|" + other + ")\n" + in("diverge"));
 }
 
 __global__ void barrier_of_those_left(float* out) {
@@ -157,10 +160,11 @@ __global__ void get_stuck(float*) {
 }
 
 TEST(SimtBarrier, TellsWhatEachThreadWaitsFor) {
-  EXPECT_DEATH(run(get_stuck, 32), "deadlock: no thread of the block can go on\n"
-                                   "  threads 0-9 wait in __syncthreads at .*simt_test\\.cpp:" + std::to_string(kStuckInBlock) +
-                                   "\n  threads 10-31 wait in __shfl_sync of lanes 0xffffffff at .*" + at(kStuckInWarp) +
-                                   in("get_stuck") + "(.|\n)*seed 1\n");
+  EXPECT_DEATH(run(get_stuck, 32),
+               "deadlock: no thread of the block can go on\n"
+               "  threads 0-9 wait in __syncthreads at .*simt_test\\.cpp:" +
+                   std::to_string(kStuckInBlock) + "\n  threads 10-31 wait in __shfl_sync of lanes 0xffffffff at .*" +
+                   at(kStuckInWarp) + in("get_stuck") + "(.|\n)*seed 1\n");
 }
 
 // --- Warp collectives
@@ -242,22 +246,22 @@ TEST(SimtWarp, MeetsInPartsOfAWarp) {
 }
 
 constexpr int kNotInMask = __LINE__ + 2;
-__global__ void call_outside_of_mask(float* out) {
-  out[threadIdx.x] = __shfl_sync(0xffff, 1.0f, 0);
-}
+__global__ void call_outside_of_mask(float* out) { out[threadIdx.x] = __shfl_sync(0xffff, 1.0f, 0); }
 TEST(SimtWarp, WantsALaneInItsOwnMask) {
-  EXPECT_DEATH(run(call_outside_of_mask, 32), "__shfl_sync: lane [0-9]+ calls with the mask 0x0000ffff, in which it is not "
-                                              "itself\n  at .*" + at(kNotInMask) + in("call_outside_of_mask"));
+  EXPECT_DEATH(run(call_outside_of_mask, 32),
+               "__shfl_sync: lane [0-9]+ calls with the mask 0x0000ffff, in which it is not "
+               "itself\n  at .*" +
+                   at(kNotInMask) + in("call_outside_of_mask"));
 }
 
 constexpr int kReadsFromOutside = __LINE__ + 3;
 __global__ void read_from_outside(float* out) {
-  if (threadIdx.x < 16)
-    out[threadIdx.x] = __shfl_xor_sync(0xffff, 1.0f, 16);
+  if (threadIdx.x < 16) out[threadIdx.x] = __shfl_xor_sync(0xffff, 1.0f, 16);
 }
 TEST(SimtWarp, ReadsOnlyFromLanesThatTakePart) {
-  EXPECT_DEATH(run(read_from_outside, 32), "lane [0-9]+ reads from lane [0-9]+, which is not in the mask 0x0000ffff\n  at .*" +
-                                               at(kReadsFromOutside) + in("read_from_outside"));
+  EXPECT_DEATH(run(read_from_outside, 32),
+               "lane [0-9]+ reads from lane [0-9]+, which is not in the mask 0x0000ffff\n  at .*" +
+                   at(kReadsFromOutside) + in("read_from_outside"));
 }
 
 constexpr int kDifferentMasks = __LINE__ + 2;
@@ -278,8 +282,10 @@ __global__ void leave_a_warp(float* out) {
 TEST(SimtWarp, MissesALaneThatLeft) {
   for (int seed : {1, 2, 3, 4}) {
     simt::set_seed(seed);
-    EXPECT_DEATH(run(leave_a_warp, 32), "(lane 7 of the mask 0xffffffff has returned|lane 7 returns while lanes 0x[0-9a-f]+ "
-                                        "wait for it .*)\n  at .*" + at(kLaneLeft) + in("leave_a_warp"));
+    EXPECT_DEATH(run(leave_a_warp, 32),
+                 "(lane 7 of the mask 0xffffffff has returned|lane 7 returns while lanes 0x[0-9a-f]+ "
+                 "wait for it .*)\n  at .*" +
+                     at(kLaneLeft) + in("leave_a_warp"));
   }
 }
 TEST(SimtWarp, MissesALaneThatNeverWas) {
@@ -295,9 +301,10 @@ __global__ void read_unwritten(float* out) {
   out[threadIdx.x] = threadIdx.x == 3 ? row.value[6] : 0.0f;
 }
 TEST(SimtShared, IsUnwrittenAtFirst) {
-  EXPECT_DEATH(run(read_unwritten, 32, kRow), "unwritten: thread 3 reads bytes 24-27 of the shared memory, which nobody has "
-                                              "written\n  at .*" + at(kReadsUnwritten) + in("read_unwritten") +
-                                              "(.|\n)*thread \\(3, 0, 0\\)");
+  EXPECT_DEATH(run(read_unwritten, 32, kRow),
+               "unwritten: thread 3 reads bytes 24-27 of the shared memory, which nobody has "
+               "written\n  at .*" +
+                   at(kReadsUnwritten) + in("read_unwritten") + "(.|\n)*thread \\(3, 0, 0\\)");
 }
 
 __global__ void read_of_the_last_block(float* out) {
@@ -330,7 +337,8 @@ __global__ void race_of_writes(float* out) {
   out[threadIdx.x] = 0;
 }
 TEST(SimtShared, IsWrittenByOneThreadAtATime) {
-  EXPECT_DEATH(run(race_of_writes, 32, kRow), "race: thread [0-9]+ writes bytes .*, which thread [0-9]+ wrote at .*simt_test");
+  EXPECT_DEATH(run(race_of_writes, 32, kRow),
+               "race: thread [0-9]+ writes bytes .*, which thread [0-9]+ wrote at .*simt_test");
 }
 
 __global__ void race_of_warps(float* out) {
@@ -354,8 +362,9 @@ __global__ void write_after_broadcast(float* out) {
 TEST(SimtShared, IsNotWrittenWhileOthersRead) {
   for (int seed : {1, 2, 3}) {
     simt::set_seed(seed);
-    EXPECT_DEATH(run(write_after_broadcast, 64, kRow), "race: thread [0-9]+ (reads|writes) bytes 0-3 of the shared memory, "
-                                                       "which threads? .* at .*simt_test\\.cpp");
+    EXPECT_DEATH(run(write_after_broadcast, 64, kRow),
+                 "race: thread [0-9]+ (reads|writes) bytes 0-3 of the shared memory, "
+                 "which threads? .* at .*simt_test\\.cpp");
   }
 }
 
@@ -465,11 +474,14 @@ __global__ void use_all_types(double* out) {
   tile.bytes[3] = 7;
   *out = tile.count + tile.sums[0][1] + to_float(tile.halves[0]) + to_float(tile.halves[7]) + pair.y + tile.bytes[3];
 }
-TEST(SimtShared, HoldsAllTypes) { EXPECT_EQ(results(use_all_types, 1, sizeof(Mixed))[0], 15 - 0.25 + 100 + 15 + 2 + 7); }
+TEST(SimtShared, HoldsAllTypes) {
+  EXPECT_EQ(results(use_all_types, 1, sizeof(Mixed))[0], 15 - 0.25 + 100 + 15 + 2 + 7);
+}
 
 TEST(SimtShared, IsAsLargeAsTheLaunchSays) {
-  EXPECT_DEATH(run(reverse, 32, kRow - 4), "shared<T>.. is of 4096 bytes, but the launch asked for 4092 bytes of shared "
-                                           "memory\n  at .*simt_test\\.cpp");
+  EXPECT_DEATH(run(reverse, 32, kRow - 4),
+               "shared<T>.. is of 4096 bytes, but the launch asked for 4092 bytes of shared "
+               "memory\n  at .*simt_test\\.cpp");
 }
 
 constexpr int kBehindShared = __LINE__ + 3;
@@ -478,8 +490,10 @@ __global__ void write_behind_shared(float* out) {
   row.value[1024 + threadIdx.x] = *out;
 }
 TEST(SimtShared, IsNotWrittenBehindItsEnd) {
-  EXPECT_DEATH(run(write_behind_shared, 1, kRow), "outside: thread 0 writes a Shared<T> at byte 4096, but the launch asked "
-                                                  "for 4096 bytes of shared memory\n  at .*" + at(kBehindShared));
+  EXPECT_DEATH(run(write_behind_shared, 1, kRow),
+               "outside: thread 0 writes a Shared<T> at byte 4096, but the launch asked "
+               "for 4096 bytes of shared memory\n  at .*" +
+                   at(kBehindShared));
 }
 
 struct Bare {
@@ -518,16 +532,20 @@ void read_from_100_floats(int i) {
 
 TEST(SimtMemory, EndsWhereItWasAskedTo) {
   write_to_100_floats(99);
-  EXPECT_DEATH(write_to_100_floats(100), "out of bounds: an access to .*, 0 bytes behind the end of a device buffer of 400 "
-                                         "bytes\n  at .*" + at(kWritesBehind) + in("write_at") +
-                                         "(.|\n)*block \\(0, [01], 0\\) of \\(1, 2, 1\\), thread \\(0, 0, 0\\) of \\(1, 1, 1\\)");
+  EXPECT_DEATH(write_to_100_floats(100),
+               "out of bounds: an access to .*, 0 bytes behind the end of a device buffer of 400 "
+               "bytes\n  at .*" +
+                   at(kWritesBehind) + in("write_at") +
+                   "(.|\n)*block \\(0, [01], 0\\) of \\(1, 2, 1\\), thread \\(0, 0, 0\\) of \\(1, 1, 1\\)");
   EXPECT_DEATH(write_to_100_floats(500), "1600 bytes behind the end of a device buffer of 400 bytes");
   EXPECT_DEATH(read_from_100_floats(100), "0 bytes behind the end of a device buffer of 400 bytes(.|\n)*read_at");
 }
 
 TEST(SimtMemory, BeginsWhereItIsSaidTo) {
-  EXPECT_DEATH(write_to_100_floats(-1), "out of bounds: something was written 4 bytes before the beginning of a device "
-                                        "buffer of 400 bytes\n" + in("write_at"));
+  EXPECT_DEATH(write_to_100_floats(-1),
+               "out of bounds: something was written 4 bytes before the beginning of a device "
+               "buffer of 400 bytes\n" +
+                   in("write_at"));
   EXPECT_DEATH(write_to_100_floats(-2000), "8000 bytes before the beginning of a device buffer of 400 bytes");
   EXPECT_DEATH(read_from_100_floats(-2000), "8000 bytes before the beginning of a device buffer of 400 bytes");
 }
@@ -535,10 +553,12 @@ TEST(SimtMemory, BeginsWhereItIsSaidTo) {
 TEST(SimtMemory, IsWatchedInTheLastFewBytes) {
   auto write_byte_5_of_5 = [] {
     OnDevice<char> buffer(5);
-    launch(+[](char* p) { p[5] = 1; }, 1, 1, 0, nullptr, buffer.data());
+    launch(
+        +[](char* p) { p[5] = 1; }, 1, 1, 0, nullptr, buffer.data());
     finish();
   };
-  EXPECT_DEATH(write_byte_5_of_5(), "out of bounds: something was written 0 bytes behind the end of a device buffer of 5 bytes");
+  EXPECT_DEATH(write_byte_5_of_5(),
+               "out of bounds: something was written 0 bytes behind the end of a device buffer of 5 bytes");
 }
 
 TEST(SimtMemory, IsGoneWhenItIsFreed) {
@@ -643,9 +663,10 @@ std::vector<float> copied(void (*kernel)(float*, const float*)) {
 TEST(SimtCopy, LandsAtTheWait) { EXPECT_EQ(copied(copy_and_read<true>)[31], 125); }
 
 TEST(SimtCopy, HasToBeWaitedFor) {
-  EXPECT_DEATH(copied(copy_and_read<false>), "unwaited copy: thread [0-9]+ reads bytes [0-9]+-[0-9]+ of the shared memory, to "
-                                             "which a copy by thread [0-9]+ is under way\n  at .*" + at(kReadsUnwaited) +
-                                             in("copy_and_read<false>"));
+  EXPECT_DEATH(copied(copy_and_read<false>),
+               "unwaited copy: thread [0-9]+ reads bytes [0-9]+-[0-9]+ of the shared memory, to "
+               "which a copy by thread [0-9]+ is under way\n  at .*" +
+                   at(kReadsUnwaited) + in("copy_and_read<false>"));
 }
 
 template <bool barrier>

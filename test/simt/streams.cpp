@@ -11,7 +11,7 @@
 using namespace simt;
 
 struct CUevent_st {
-  CUstream_st* stream = nullptr;  // where it was recorded last and has not happened yet
+  CUstream_st* stream = nullptr;        // where it was recorded last and has not happened yet
   uint64_t recorded = 0, happened = 0;  // counts
   std::chrono::steady_clock::time_point when;
 };

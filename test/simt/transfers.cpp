@@ -99,7 +99,8 @@ cudaError_t cudaFreeAsync(void* p, cudaStream_t stream) {
     if (cudaError_t error = forbid_capture("cudaFreeAsync")) return error;
     if (cudaError_t error = check_side("cudaFreeAsync", p, 1, true)) return error;
     return enqueue(stream, {"free", [=] {
-                              if (!release(p, Kind::device)) die(form("cudaFreeAsync: %p is no buffer", p), std::string());
+                              if (!release(p, Kind::device))
+                                die(form("cudaFreeAsync: %p is no buffer", p), std::string());
                             }});
   });
 }
