@@ -8,3 +8,9 @@ template <class T>
 void add_matmul(Kernels&);
 template <class T>
 void add_rmsnorm(Kernels&);
+template <class T>
+void add_swiglu(Kernels&);
+template <class T>
+void add_head_gate(Kernels&);
+template <class T>
+void add_feedback(Kernels&);
