@@ -9,6 +9,8 @@ void add_matmul(Kernels&);
 template <class T>
 void add_rmsnorm(Kernels&);
 template <class T>
+void add_rows(Kernels&);
+template <class T>
 void add_swiglu(Kernels&);
 template <class T>
 void add_head_gate(Kernels&);

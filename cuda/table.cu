@@ -13,6 +13,7 @@ static Kernels make_table(const char* name) {
   add_memory<T>(table);
   add_matmul<T>(table);
   add_rmsnorm<T>(table);
+  add_rows<T>(table);
   add_swiglu<T>(table);
   add_head_gate<T>(table);
   add_feedback<T>(table);
