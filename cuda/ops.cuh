@@ -11,6 +11,8 @@ void add_rmsnorm(Kernels&);
 template <class T>
 void add_rows(Kernels&);
 template <class T>
+void add_rotary(Kernels&);
+template <class T>
 void add_swiglu(Kernels&);
 template <class T>
 void add_head_gate(Kernels&);
