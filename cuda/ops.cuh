@@ -18,3 +18,5 @@ template <class T>
 void add_head_gate(Kernels&);
 template <class T>
 void add_feedback(Kernels&);
+void add_optimizer(Kernels& floats);
+void add_peak(Kernels&);

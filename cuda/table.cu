@@ -18,6 +18,8 @@ static Kernels make_table(const char* name) {
   add_swiglu<T>(table);
   add_head_gate<T>(table);
   add_feedback<T>(table);
+  if constexpr (std::is_same_v<T, float>) add_optimizer(table);
+  add_peak(table);
   return table;
 }
 
