@@ -9,3 +9,15 @@ template <class T>
 void add_matmul(Kernels&);
 template <class T>
 void add_rmsnorm(Kernels&);
+template <class T>
+void add_rows(Kernels&);
+template <class T>
+void add_rotary(Kernels&);
+template <class T>
+void add_swiglu(Kernels&);
+template <class T>
+void add_head_gate(Kernels&);
+template <class T>
+void add_feedback(Kernels&);
+void add_optimizer(Kernels& floats);
+void add_peak(Kernels&);

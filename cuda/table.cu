@@ -14,6 +14,13 @@ static Kernels make_table(const char* name) {
   add_memory<T>(table);
   add_matmul<T>(table);
   add_rmsnorm<T>(table);
+  add_rows<T>(table);
+  add_rotary<T>(table);
+  add_swiglu<T>(table);
+  add_head_gate<T>(table);
+  add_feedback<T>(table);
+  if constexpr (std::is_same_v<T, float>) add_optimizer(table);
+  add_peak(table);
   return table;
 }
 
