@@ -3,6 +3,8 @@
 #include "kernels.h"
 
 template <class T>
+void add_attention(Kernels&);
+template <class T>
 void add_memory(Kernels&);
 template <class T>
 void add_matmul(Kernels&);

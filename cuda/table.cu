@@ -11,6 +11,7 @@ static Kernels make_table(const char* name) {
   table.name = name;
   table.element_bytes = sizeof(T);
   add_memory<T>(table);
+  add_attention<T>(table);
   add_matmul<T>(table);
   add_rmsnorm<T>(table);
   return table;
