@@ -4,6 +4,8 @@
 
 void add_graphs(Kernels&);
 template <class T>
+void add_attention(Kernels&);
+template <class T>
 void add_memory(Kernels&);
 template <class T>
 void add_matmul(Kernels&);

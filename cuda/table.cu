@@ -12,6 +12,7 @@ static Kernels make_table(const char* name) {
   table.element_bytes = sizeof(T);
   add_graphs(table);
   add_memory<T>(table);
+  add_attention<T>(table);
   add_matmul<T>(table);
   add_rmsnorm<T>(table);
   add_rows<T>(table);
