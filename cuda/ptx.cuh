@@ -1,5 +1,5 @@
-// Instructions that CUDA C++ has no name for: asynchronous copies, loads of matrix fragments, products on tensor cores. They
-// are PTX under nvcc and test/simt/ptx_emulated.h under g++; no other file knows PTX.
+// Instructions that CUDA C++ has no name for: asynchronous copies, loads of matrix fragments, products on tensor cores.
+// They are PTX under nvcc and test/simt/ptx_emulated.h under g++; no other file knows PTX.
 //
 // Names of a fragment's parts, as in the PTX ISA: a lane is 4 · group + member, with 8 groups of 4.
 //   a, 16 × 16 (16-bit)   a[0] (row group, columns 2·member, +1)   a[1] (row group + 8, same columns)
@@ -29,7 +29,8 @@ __device__ unsigned shared_address(const T* p) {
 }
 }  // namespace ptx
 
-// Copies 16 bytes, both ends aligned to as many, without waiting; writes zeros and reads nothing where `holds` is false.
+// Copies 16 bytes, both ends aligned to as many, without waiting; writes zeros and reads nothing where `holds` is
+// false.
 template <class T>
 __device__ void copy_async16(T* to, const T* from, bool holds = true) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(ptx::shared_address(to)), "l"(from),
@@ -68,24 +69,24 @@ __device__ void mma_m16n8k16(float (&c)[4], const uint32_t (&a)[4], const uint32
 template <>
 __device__ inline void mma_m16n8k16<__nv_bfloat16>(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 template <>
 __device__ inline void mma_m16n8k16<__half>(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 // c += a · b over 8 columns of a, in tf32: floats of which the lower 13 bits are ignored.
 __device__ inline void mma_m16n8k8_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "memory.h"
-#include "random.h"
+#include "buffers.h"
+#include "order.h"
 #include "report.h"
 
 uint3 threadIdx, blockIdx;
@@ -22,7 +22,7 @@ uint64_t first_seed() {
 uint64_t the_seed = first_seed();
 Random order(the_seed);
 
-std::optional<Launch> launch;
+std::optional<Launch> launched;
 std::vector<int> ready;    // threads that can run
 std::vector<Fiber*> idle;  // the last one used comes first: its stack is in the cache
 std::vector<std::unique_ptr<Fiber>> fibers;
@@ -31,30 +31,37 @@ Thread& me() { return block.threads[block.current]; }
 
 // --- Waiting
 
-void wait(const char* call, unsigned mask, Place where) {
+void note_call(const char* call, unsigned mask, Place where) {
   Thread& t = me();
-  t.waits_in = call, t.mask = mask, t.where = where;
+  t.call = call, t.mask = mask, t.where = where;
+}
+
+void wait() {
+  me().waits = true;
   Fiber::yield();
 }
 
-// What comes next for `thread`, which may have waited, comes after the barrier that has just been completed.
-void pass(int thread) {
+void wake(int thread) {
   Thread& t = block.threads[thread];
-  t.clock = block.time;
-  if (!t.waits_in) return;
-  t.waits_in = nullptr;
+  if (!t.waits) return;
+  t.waits = false;
   ready.push_back(thread);
 }
 
 void complete_barrier() {
   block.synced = ++block.time;
   block.at_barrier = 0;
-  for (size_t i = 0; i < block.threads.size(); ++i)
-    if (!block.threads[i].left) pass(int(i));
+  for (size_t i = 0; i < block.threads.size(); ++i) {
+    if (block.threads[i].left) continue;
+    block.threads[i].clock = block.time;
+    wake(int(i));
+  }
 }
 
-// What any of the lanes knows, all know from now on; and what each of them has done.
-void learn(Warp& warp, unsigned mask) {
+// A barrier of some lanes: what any of them knows, all know from now on; and what each of them has done.
+void learn(Warp& warp, int first_thread, unsigned mask) {
+  ++block.time;
+  each_lane(mask, [&](int i) { block.threads[first_thread + i].clock = block.time; });
   if (mask == warp.existing) {
     warp.synced = block.time;
     return;
@@ -68,10 +75,11 @@ void learn(Warp& warp, unsigned mask) {
 }
 
 void complete(Warp& warp, int first_thread, unsigned mask, Combine combine) {
-  combine(warp.lanes, mask);
-  ++block.time;
-  learn(warp, mask);
-  each_lane(mask, [&](int i) { pass(first_thread + i); });
+  if (combine)
+    combine(warp.lanes, mask);
+  else
+    learn(warp, first_thread, mask);
+  each_lane(mask, [&](int i) { wake(first_thread + i); });
 }
 
 // --- Mistakes
@@ -82,8 +90,8 @@ std::string show_threads(const std::vector<int>& threads) {
   for (size_t i = 0; i < threads.size();) {
     size_t end = i + 1;
     while (end < threads.size() && threads[end] == threads[end - 1] + 1) ++end;
-    list += (i ? ", " : "") + std::to_string(threads[i]);
-    if (end - i > 1) list += "-" + std::to_string(threads[end - 1]);
+    list += form(i ? ", %d" : "%d", threads[i]);
+    if (end - i > 1) list += form("-%d", threads[end - 1]);
     i = end;
   }
   return list;
@@ -91,7 +99,7 @@ std::string show_threads(const std::vector<int>& threads) {
 
 std::string show_wait(const Thread& t) {
   std::string lanes = t.mask ? form(" of lanes 0x%08x", t.mask) : "";
-  return std::string(t.waits_in) + lanes + " at " + show(t.where);
+  return std::string(t.call) + lanes + " at " + show(t.where);
 }
 
 [[noreturn]] void die_of_deadlock() {
@@ -141,7 +149,7 @@ void leave() {
 }
 
 void run_thread() {
-  launch->thread();
+  launched->thread();
   leave();
 }
 
@@ -218,10 +226,11 @@ void set_seed(uint64_t seed) {
 }
 uint64_t seed() { return the_seed; }
 
-const Launch* launch_running() { return launch ? &*launch : nullptr; }
+const Launch* launch_running() { return launched ? &*launched : nullptr; }
 int lane() { return block.current % kLanes; }
 
 void meet_block(Place where) {
+  note_call("__syncthreads", 0, where);
   if (block.at_barrier == 0)
     block.barrier = where;
   else if (!same_place(block.barrier, where))
@@ -230,14 +239,14 @@ void meet_block(Place where) {
   if (++block.at_barrier == block.living)
     complete_barrier();
   else
-    wait("__syncthreads", 0, where);
+    wait();
 }
 
 void meet_warp(const char* call, unsigned mask, Lane lane, Combine combine, Place where) {
   int at = block.current % kLanes, first_thread = block.current - at;
   Warp& warp = block.warps[block.current / kLanes];
   check_mask(call, mask, warp, at, where);
-  me().where = where;
+  note_call(call, mask, where);
   warp.lanes[at] = lane;
   auto meeting = warp.meetings.begin();
   while (meeting != warp.meetings.end() && !(same_place(meeting->where, where) && (meeting->mask & mask))) ++meeting;
@@ -250,20 +259,20 @@ void meet_warp(const char* call, unsigned mask, Lane lane, Combine combine, Plac
              meeting->there, meeting->mask),
         where);
   meeting->there |= 1u << at;
-  if (meeting->there != mask) return wait(call, mask, where);
+  if (meeting->there != mask) return wait();
   warp.meetings.erase(meeting);
   complete(warp, first_thread, mask, combine);
 }
 
-void check_source(unsigned mask, int reader, int from, const char* call) {
+void check_source(unsigned mask, int reader, int from) {
   if (mask >> from & 1) return;
   int thread = block.current - block.current % kLanes + reader;
-  die_as(thread, form("%s: lane %d reads from lane %d, which is not in the mask 0x%08x", call, reader, from, mask),
+  die_as(thread, form("%s: lane %d reads from lane %d, which is not in the mask 0x%08x", me().call, reader, from, mask),
          show(me().where));
 }
 
 void run(const void* kernel, const Grid& grid, dim3 threads, size_t shared_bytes, Body thread) {
-  launch.emplace(Launch{kernel, grid, shared_bytes, thread});
+  launched.emplace(Launch{kernel, grid, shared_bytes, thread});
   gridDim = grid.size, blockDim = threads;
   watch_memory();
   shape_blocks(threads);
@@ -273,7 +282,7 @@ void run(const void* kernel, const Grid& grid, dim3 threads, size_t shared_bytes
   order.shuffle(turns);
   for (uint32_t i : turns) run_block({i % gridDim.x, i / gridDim.x % gridDim.y, i / gridDim.x / gridDim.y});
   check_guards();
-  launch.reset();
+  launched.reset();
 }
 
 }  // namespace simt

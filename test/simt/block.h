@@ -1,8 +1,8 @@
 // The block that runs: its threads, what they wait for, and who has synchronised with whom.
 //
-// Time counts barriers. A thread's clock is the time of the last one it took part in, and what it does is stamped with its
-// clock; so whatever bears a stamp earlier than a barrier that two threads share comes, for both, before what follows that
-// barrier. Time never starts anew, so stamps of earlier blocks are in the past of all.
+// Time counts barriers. A thread's clock is the time of the last one it took part in, and what it does is stamped with
+// its clock; so whatever bears a stamp earlier than a barrier that two threads share comes, for both, before what
+// follows that barrier. Time never starts anew, so stamps of earlier blocks are in the past of all.
 #pragma once
 #include <vector>
 
@@ -17,10 +17,10 @@ struct Thread {
   uint3 index;             // its threadIdx
   Fiber* fiber = nullptr;  // while it has begun and not returned
   uint64_t clock = 0;
-  const char* waits_in = nullptr;  // "__syncthreads", …; null while it can run
-  Place where;                     // of that call
-  unsigned mask = 0;               // and the lanes it waits for; 0: the block
-  bool left = false;
+  const char* call = nullptr;  // its last barrier or collective, "__syncthreads", …
+  Place where;                 // of that call
+  unsigned mask = 0;           // and its lanes; 0: the block
+  bool waits = false, left = false;
 };
 
 // Lanes that have come to a collective, which is complete when all of the mask have.
@@ -34,7 +34,7 @@ struct Warp {
   unsigned existing = 0;
   std::vector<Meeting> meetings;
   Lane lanes[kLanes];
-  uint64_t synced = 0;                  // the last meeting of all its lanes
+  uint64_t synced = 0;                  // its last barrier of all lanes
   uint64_t knows[kLanes][kLanes] = {};  // [a][b]: what b did before this time comes before what a does now
 };
 

@@ -1,5 +1,5 @@
-// Barriers and warp collectives. Lanes of a warp meet when they name the same mask at the same place in the source; what each
-// brings is then combined and handed out at once.
+// Barriers and warp collectives. Lanes of a warp meet when they name the same mask at the same place in the source;
+// what each brings is then combined and handed out at once.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -16,13 +16,14 @@ struct Lane {
   void* got;
   int from;  // of a shuffle: whose value
 };
-// Called once, when all are there: writes every lane's result. `lanes` has 32 entries; those in the mask are set.
+// Called once, when all are there: writes every lane's result. `lanes` has 32 entries; those in the mask are set. Null:
+// a barrier, which exchanges nothing and orders memory; the others do not.
 using Combine = void (*)(const Lane* lanes, unsigned mask);
 void meet_warp(const char* call, unsigned mask, Lane, Combine, Place where);
 int lane();  // of the calling thread in its warp
 
 // The lane `from` that lane `reader` wants to read has to take part.
-void check_source(unsigned mask, int reader, int from, const char* call);
+void check_source(unsigned mask, int reader, int from);
 
 template <class F>
 void each_lane(unsigned mask, F f) {
@@ -35,7 +36,7 @@ T shuffle(const char* call, unsigned mask, T x, int from, Place where) {
   T got;
   auto hand_out = [](const Lane* lanes, unsigned mask) {
     each_lane(mask, [&](int i) {
-      check_source(mask, i, lanes[i].from, "a shuffle");
+      check_source(mask, i, lanes[i].from);
       std::memcpy(lanes[i].got, lanes[lanes[i].from].given, sizeof(T));
     });
   };
@@ -66,11 +67,11 @@ Result reduce(const char* call, unsigned mask, T x, F, Place where) {
 inline void __syncthreads(simt::Place where = simt::Place::current()) { simt::meet_block(where); }
 
 inline void __syncwarp(unsigned mask = ~0u, simt::Place where = simt::Place::current()) {
-  simt::meet_warp(
-      "__syncwarp", mask, {}, [](const simt::Lane*, unsigned) {}, where);
+  simt::meet_warp("__syncwarp", mask, {}, nullptr, where);
 }
 
-// Shuffles within segments of `width` lanes, a power of two. A lane whose source lies outside of its segment keeps its own.
+// Shuffles within segments of `width` lanes, a power of two. A lane whose source lies outside of its segment keeps its
+// own.
 template <class T>
 T __shfl_sync(unsigned mask, T x, int from, int width = 32, simt::Place where = simt::Place::current()) {
   int segment = simt::lane() & -width;

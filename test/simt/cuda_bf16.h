@@ -1,5 +1,5 @@
-// bfloat16 for the emulator, with the names of CUDA's header: the upper half of a float. Conversions round to nearest, ties
-// to even. There is no arithmetic, and nothing is converted unasked: kernels compute in float.
+// bfloat16 for the emulator, with the names of CUDA's header: the upper half of a float. Conversions round to nearest,
+// ties to even. There is no arithmetic, and nothing is converted unasked: kernels compute in float.
 #pragma once
 #include <bit>
 #include <cmath>

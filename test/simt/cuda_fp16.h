@@ -1,6 +1,6 @@
 // IEEE half precision for the emulator, with the names of CUDA's header: a sign, 5 bits of exponent, 10 of mantissa.
-// Conversions round to nearest, ties to even. There is no arithmetic, and nothing is converted unasked: kernels compute in
-// float.
+// Conversions round to nearest, ties to even. There is no arithmetic, and nothing is converted unasked: kernels compute
+// in float.
 #pragma once
 #include <bit>
 #include <cmath>

@@ -1,8 +1,8 @@
 // The CUDA runtime for the emulator, with CUDA's own signatures: what the engine calls of it.
 //
-// The device is as lazy as it may be: what is put into a stream is done when somebody waits for it, so that a host that reads
-// too early, or reuses pinned memory too early, is found out. Mistakes of the host's are said on stderr and returned as
-// errors.
+// The device is as lazy as it may be: what is put into a stream is done when somebody waits for it, so that a host that
+// reads too early, or reuses pinned memory too early, is found out. Mistakes of the host's are said on stderr and
+// returned as errors.
 #pragma once
 #include <functional>
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks that the tests notice every missing barrier.
 
-In a copy of the source, each barrier of cuda/*.cu and cuda/*.cuh is deleted in turn, the tests are built and run, and have to
-fail. Prints a line a barrier; exit status 1 if some deletion survives, 2 if the tests do not build or pass as they are.
+In a copy of the source, each barrier of cuda/*.cu and cuda/*.cuh is deleted in turn, the tests are built and run, and
+have to fail. Prints a line a barrier; exit status 1 if some deletion survives, 2 if the tests do not build or pass as
+they are.
 
     python3 test/simt/delete_barriers.py                               # all barriers, all CUDA tests
     python3 test/simt/delete_barriers.py --filter 'Rmsnorm*' cuda/rmsnorm.cu cuda/reduce.cuh
@@ -60,7 +61,8 @@ class Tests:
         environment = dict(os.environ, GTEST_FAIL_FAST="1")
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
-            run = subprocess.run(self.run_command, shell=True, cwd=self.tree, env=environment, timeout=self.seconds, **quiet)
+            where = {"cwd": self.tree, "env": environment}
+            run = subprocess.run(self.run_command, shell=True, timeout=self.seconds, **where, **quiet)
         except subprocess.TimeoutExpired:
             return False  # threads that wait forever are noticed, too
         return run.returncode == 0

@@ -121,8 +121,8 @@ constexpr size_t kStackBytes = 128 << 10, kGuardBytes = 64 << 10;
 void* outside = nullptr;  // how to come back to who resumed
 Fiber* current = nullptr;
 
-// AddressSanitizer must hear of every change of stacks. `shadow` keeps what it knows of the one that is left; without one,
-// that stack is at its end.
+// AddressSanitizer must hear of every change of stacks. `shadow` keeps what it knows of the one that is left; without
+// one, that stack is at its end.
 struct Announced {
 #if defined(__SANITIZE_ADDRESS__)
   static inline const void* outer_bottom = nullptr;

@@ -1,5 +1,5 @@
-// Fibers: functions that can stop in the middle and go on later, each on a stack of its own. A kernel's threads are fibers
-// (block.h). One operating-system thread runs them all, one at a time.
+// Fibers: functions that can stop in the middle and go on later, each on a stack of its own. A kernel's threads are
+// fibers (block.h). One operating-system thread runs them all, one at a time.
 #pragma once
 #include <cstddef>
 

@@ -1,5 +1,5 @@
-// Captures and graphs: what a stream is given between begin and end is kept instead of done, and can be done as often as
-// wanted. Arguments are kept by value; the memory that they point to is read whenever the graph runs.
+// Captures and graphs: what a stream is given between begin and end is kept instead of done, and can be done as often
+// as wanted. Arguments are kept by value; the memory that they point to is read whenever the graph runs.
 #include <memory>
 #include <set>
 #include <utility>

@@ -1,5 +1,6 @@
-// Functions and small types that CUDA has without an include: mathematics that <cmath> lacks, bits, vectors. Those with their
-// own, less exact results on the device (__expf, …) and floating-point atomics are left out: the project uses none.
+// Functions and small types that CUDA has without an include: mathematics that <cmath> lacks, bits, vectors. Those with
+// their own, less exact results on the device (__expf, …) and floating-point atomics are left out: the project uses
+// none.
 #pragma once
 #include <bit>
 #include <cmath>

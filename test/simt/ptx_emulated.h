@@ -1,9 +1,10 @@
 // The instructions of cuda/ptx.cuh for the emulator. What each does is said there.
 //
-// Asynchronous copies land at the wait; until then their destination counts as unwritten. Loads of matrices and products are
-// collectives of the whole warp: the lanes' fragments are put together into matrices, and the result is cut into fragments
-// again, so that a kernel with a wrong mapping of lanes gets a wrong result. Products of two elements are exact in float;
-// they are added in increasing index, each time rounded to float (the hardware adds them in an order of its own).
+// Asynchronous copies land at the wait; until then their destination counts as unwritten. Loads of matrices and
+// products are collectives of the whole warp: the lanes' fragments are put together into matrices, and the result is
+// cut into fragments again, so that a kernel with a wrong mapping of lanes gets a wrong result. Products of two
+// elements are exact in float; they are added in increasing index, each time rounded to float (the hardware adds them
+// in an order of its own).
 #pragma once
 #include <bit>
 #include <cstdint>

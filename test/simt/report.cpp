@@ -33,8 +33,8 @@ std::string show(uint3 index) { return form("(%u, %u, %u)", index.x, index.y, in
 
 namespace {
 
-// The lines that addr2line prints for a code address: a function and a place in turns, from the innermost inlined function
-// outwards.
+// The lines that addr2line prints for a code address: a function and a place in turns, from the innermost inlined
+// function outwards.
 std::vector<std::string> symbolize(const void* address, const char* flags) {
   Dl_info module;
   if (!dladdr(address, &module) || !module.dli_fname) return {};
@@ -64,9 +64,11 @@ std::string show_function(const void* function) {
 
 std::string show_code(const void* address) {
   // A return address is behind its call. The emulator's own inlined accessors say nothing; who called them does.
+  std::string chain;
   for (const std::string& place : symbolize(static_cast<const char*>(address) - 1, "-i"))
-    if (place.find("simt/shared.h") == std::string::npos && place.find("??") == std::string::npos) return place;
-  return form("code %p", address);
+    if (place.find("simt/shared.h") == std::string::npos && place.find("??") == std::string::npos)
+      chain += (chain.empty() ? "" : ", called from ") + place;
+  return chain.empty() ? form("code %p", address) : chain;
 }
 
 void die_as(int thread, const std::string& what, const std::string& where) {

@@ -10,9 +10,10 @@ namespace simt {
 bool same_text(const Place& a, const Place& b);
 // The same place nearly always means the same object behind.
 inline bool same_place(const Place& a, const Place& b) { return !std::memcmp(&a, &b, sizeof a) || same_text(a, b); }
-std::string show(const Place& where);        // "file.cu:12"
-std::string show_code(const void* address);  // the line of the source that the machine code at `address` comes from
-std::string show(dim3 size);                 // "(4, 1, 1)"
+std::string show(const Place& where);  // "file.cu:12"
+// The line that the machine code before `address` comes from, and the callers of what was inlined there.
+std::string show_code(const void* address);
+std::string show(dim3 size);  // "(4, 1, 1)"
 std::string show(uint3 index);
 
 // printf into a string.

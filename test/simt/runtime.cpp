@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "memory.h"
+#include "buffers.h"
 #include "report.h"
 #include "streams.h"
 

@@ -1,5 +1,5 @@
-// Every test begins with the emulator's seed, so that it runs alone as it does in company; one that fails says how to repeat
-// it.
+// Every test begins with the emulator's seed, so that it runs alone as it does in company; one that fails says how to
+// repeat it.
 #include <gtest/gtest.h>
 
 #include "simt.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "block.h"
-#include "memory.h"
+#include "buffers.h"
 #include "report.h"
 
 namespace simt {

@@ -1,8 +1,9 @@
-// Shared memory. A kernel asks for its block's as one struct, shared<Tile>(), whose members are Shared<T>: under nvcc a T, here
-// a T that reports each access. Behind every byte stand its last writer and the readers since, with their clocks (block.h).
-// Errors, wherever the threads happen to be in the order of this run:
+// Shared memory. A kernel asks for its block's as one struct, shared<Tile>(), whose members are Shared<T>: under nvcc a
+// T, here a T that reports each access. Behind every byte stand its last writer and the readers since, with their
+// clocks (block.h). Errors, in whatever order the threads run:
 //   unwritten  a byte is read that nobody has written in this block
-//   race       two threads access a byte, at least one writes it, and no barrier of both lies between
+//   race       two threads access a byte, at least one writes it, and no barrier of both lies between: a __syncthreads,
+//              or in a warp a __syncwarp; shuffles and votes order no memory
 //   unwaited   a byte is accessed to which an asynchronous copy is under way
 //   outside    an access beyond the bytes that the launch asked for
 // A Shared<T> can't be copied into an `auto`: name the type, as in `float x = tile.row[i]`.
@@ -19,7 +20,7 @@ namespace simt {
 
 void* shared_memory(size_t bytes, Place where);  // the block's; it has to have as many bytes
 
-// An access of the current thread, to be called before. `bytes` > 16 count as aligned like their elements.
+// What the current thread is about to do.
 void note_read(const void* at, size_t bytes);
 void note_write(const void* at, size_t bytes);
 void note_vector(const void* at, size_t bytes);  // one instruction: the address has to be a multiple of the size
@@ -95,10 +96,9 @@ template <class T, int N>
   std::memcpy(static_cast<void*>(p), &v, sizeof v);
 }
 
-// --- Asynchronous copies of 16 bytes (ptx.cuh). They are read at once and land in land_copies: the thread's groups but the
-// last `pending` of them.
+// --- Asynchronous copies of 16 bytes (ptx.cuh), read at once
 void begin_copy(void* to, const void* from, Place where);  // from null: zeros
 void commit_copies();
-void land_copies(int pending);
+void land_copies(int pending);  // of this thread's groups, all but the last `pending`
 
 }  // namespace simt

@@ -1,13 +1,13 @@
-// The emulator: runs CUDA kernels on the CPU, for the tests. What a kernel sees of CUDA when g++ compiles it is here, in
-// collectives.h, shared.h and intrinsics.h; the runtime's stand-ins for the host are in cuda_runtime.h.
+// The emulator: runs CUDA kernels on the CPU, for the tests. What a kernel sees of CUDA when g++ compiles it is here,
+// in collectives.h, shared.h and intrinsics.h; the runtime's stand-ins for the host are in cuda_runtime.h.
 //
-//   threads    of a block are fibers; whose turn is next, and which block's, is drawn from a seed, so that a result that
-//              depends on the order shows
-//   barriers   __syncthreads waits for the block's living threads, a warp collective for the lanes of its mask; when nobody
-//              can go on, the stuck threads and what they wait for are printed
-//   memory     shared memory and the device's start as NaN; each byte of shared memory knows who wrote and read it, so that
-//              a missing barrier is found in whatever order the threads run; behind and before each buffer of the device lie
-//              guards (memory.h)
+//   threads    of a block are fibers; whose turn is next, and which block's, is drawn from a seed, so that a result
+//              that depends on the order shows
+//   barriers   __syncthreads waits for the block's living threads, a warp collective for the lanes of its mask; when
+//              nobody can go on, the stuck threads and what they wait for are printed
+//   memory     shared memory and the device's start as NaN; each byte of shared memory knows who wrote and read it, so
+//              that a missing barrier is found in whatever order the threads run; behind and before each buffer of the
+//              device lie guards (buffers.h)
 //   mistakes   of a kernel end the process with what is wrong, where, in which kernel, launch, block and thread
 //
 // One host thread at a time may use it.

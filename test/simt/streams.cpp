@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "memory.h"
 #include "report.h"
 
 using namespace simt;

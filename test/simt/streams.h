@@ -15,8 +15,8 @@ struct CUstream_st {
 
 namespace simt {
 
-// Runs a call of the runtime's: gives the error that a test has asked for or that the lack of a device causes, or else that
-// of the call itself, and remembers it.
+// Runs a call of the runtime's: gives the error that a test has asked for or that the lack of a device causes, or else
+// that of the call itself, and remembers it.
 cudaError_t answer(const std::function<cudaError_t()>& call);
 cudaError_t refuse(cudaError_t, const char* call, const std::string& why);  // says so on stderr
 

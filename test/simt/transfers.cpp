@@ -2,7 +2,7 @@
 #include <cstring>
 #include <vector>
 
-#include "memory.h"
+#include "buffers.h"
 #include "report.h"
 #include "streams.h"
 

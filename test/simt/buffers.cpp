@@ -1,4 +1,4 @@
-#include "memory.h"
+#include "buffers.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <vector>
 
 #include "block.h"
 #include "report.h"
@@ -37,17 +38,16 @@ std::map<const char*, Buffer> buffers;  // by the region's end
 std::deque<Buffer> freed;               // the last few, whose addresses stay reserved
 size_t used = 0, limit = size_t(8) << 30;
 
-void fill(char* begin, char* end, uint16_t pattern) {
-  for (char* p = begin; p < end; ++p) {
-    auto halves = reinterpret_cast<const char*>(&pattern);
-    *p = halves[reinterpret_cast<uintptr_t>(p) % 2];
-  }
+// What kCheckedBefore bytes of canaries from `at` on look like.
+const char* canaries(const char* at) {
+  static const std::vector<uint16_t> pattern(kCheckedBefore / 2 + 1, kCanary);
+  return reinterpret_cast<const char*>(pattern.data()) + reinterpret_cast<uintptr_t>(at) % 2;
 }
+void set_canaries(char* begin, char* end) { std::memcpy(begin, canaries(begin), size_t(end - begin)); }
 const char* first_change(const char* begin, const char* end) {
-  auto halves = reinterpret_cast<const char*>(&kCanary);
-  for (const char* p = begin; p < end; ++p)
-    if (*p != halves[reinterpret_cast<uintptr_t>(p) % 2]) return p;
-  return nullptr;
+  const char* wanted = canaries(begin);
+  if (!std::memcmp(begin, wanted, size_t(end - begin))) return nullptr;
+  return std::mismatch(begin, end, wanted).first;
 }
 
 const char* show_kind(Kind kind) { return kind == Kind::device ? "device" : "pinned"; }
@@ -83,18 +83,18 @@ void fill_with_nan(void* begin, size_t bytes) {
 }
 
 void* allocate(size_t bytes, Kind kind) {
-  if (kind == Kind::device && bytes > limit - std::min(limit, used)) return nullptr;
-  size_t page = size_t(sysconf(_SC_PAGESIZE)),
-         rounded = std::max((bytes + kRounding - 1) / kRounding * kRounding, kRounding);
-  size_t inner = (rounded + page - 1) / page * page, region_bytes = inner + 2 * kGuardBytes;
+  if (bytes > (kind == Kind::device ? limit - std::min(limit, used) : limit)) return nullptr;
+  auto round_up = [](size_t n, size_t unit) { return std::max((n + unit - 1) / unit, size_t(1)) * unit; };
+  size_t rounded = round_up(bytes, kRounding), inner = round_up(rounded, size_t(sysconf(_SC_PAGESIZE)));
+  size_t region_bytes = inner + 2 * kGuardBytes;
   void* region = mmap(nullptr, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (region == MAP_FAILED) return nullptr;
   Buffer b = {nullptr, bytes, kind, static_cast<char*>(region), region_bytes};
   if (mprotect(b.region + kGuardBytes, inner, PROT_READ | PROT_WRITE)) return nullptr;
   b.begin = b.rounded_end() - rounded;
-  fill(b.checked(), b.begin, kCanary);
+  set_canaries(b.checked(), b.begin);
   fill_with_nan(b.begin, rounded);
-  fill(b.end(), b.rounded_end(), kCanary);
+  set_canaries(b.end(), b.rounded_end());
   buffers.emplace(b.region + region_bytes, b);
   if (kind == Kind::device) used += bytes;
   return b.begin;

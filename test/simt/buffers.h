@@ -3,8 +3,8 @@
 //   [ no access | canaries | the buffer | its end rounded to 16 bytes | no access ]
 //
 // The buffer is aligned to the right, so the first byte behind it faults and SIGSEGV's handler names buffer and thread;
-// canaries before and in the rounding are checked after each launch. A buffer that was freed faults, too. As a consequence
-// addresses are multiples of 256, 64 or 16 where the sizes are.
+// canaries before and in the rounding are checked after each launch. A buffer that was freed faults, too. As a
+// consequence addresses are multiples of 256, 64 or 16 where the sizes are.
 #pragma once
 #include <cstddef>
 #include <string>
