@@ -43,6 +43,14 @@ TEST(CudaSumSquares, BeginsAnywhere) {
   });
 }
 
+TEST(CudaSumSquares, AddsMoreBlocksThanABlockHasThreads) {
+  with_cuda_floats([](const Device& d) {
+    int64_t n = 4096 * 1030 + 5;
+    OnDevice x_on = floats(d, std::vector<float>(n, 2.0f));
+    EXPECT_EQ(sum_squares_on(d, x_on.data(), n), 4.0 * double(n));
+  });
+}
+
 TEST(CudaSumSquares, OfNothingIsZero) {
   with_cuda_floats([](const Device& d) { EXPECT_EQ(sum_squares_on(d, nullptr, 0), 0); });
 }
@@ -86,6 +94,23 @@ TEST(CudaAdamw, FirstStepMovesByTheLearningRate) {
     OnDevice p_on = floats(d, {1, 1}), m_on = floats(d, {0, 0}), v_on = floats(d, {0, 0}), g_on = floats(d, {3, -0.2f});
     d.run.adamw(p_on.data(), m_on.data(), v_on.data(), g_on.data(), 2, {0.1f, 0.9f, 0.95f, 0, 0, 1, 10, 20});
     EXPECT_TRUE(close(p_on.values(), {0.9f, 1.1f}, {1}, kFloatTolerance));
+  });
+}
+
+TEST(CudaOptimizer, TakesTensorsThatBeginAnywhere) {
+  with_cuda_floats([](const Device& d) {
+    AdamStep step = {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.7f, 1 / (1 - 0.9f), 1 / (1 - 0.95f)};
+    int64_t n = 600;
+    auto p = noise(n, 1), m = noise(n, 2), g = noise(n, 4);
+    std::vector<float> v(n, 1.0f);
+    OnDevice p_on = floats(d, p), m_on = floats(d, m), v_on = floats(d, v), g_on = floats(d, g);
+    d.run.adamw(p_on.data() + 1, m_on.data() + 2, v_on.data() + 3, g_on.data() + 4, n - 4, step);
+    d.run.blend(m_on.data() + 1, g_on.data() + 3, 0.05f, 0.95f, n - 4);
+    cpu_kernels().adamw(p.data() + 1, m.data() + 2, v.data() + 3, g.data() + 4, n - 4, step);
+    cpu_kernels().blend(m.data() + 1, g.data() + 3, 0.05f, 0.95f, n - 4);
+    EXPECT_TRUE(close(p_on.values(), p, {1}, kFloatTolerance));
+    EXPECT_TRUE(close(m_on.values(), m, {1}, kFloatTolerance));
+    EXPECT_TRUE(close(v_on.values(), v, {1}, kFloatTolerance));
   });
 }
 

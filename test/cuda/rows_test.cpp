@@ -118,6 +118,22 @@ TEST(CudaElements, MayBeUpdatedInPlace) {
   });
 }
 
+// Also differently far from a boundary of whole pieces.
+TEST(CudaElements, MayBeginAnywhere) {
+  with_cuda_tables([](const Device& d) {
+    int n = 1041;
+    auto x = d.rounded(noise(n, 1)), y = d.rounded(noise(n, 2)), want = y;
+    OnDevice x_on = acts(d, x), y_on = acts(d, y);
+    d.run.add(d.run.at(y_on.data(), 3), d.run.at(x_on.data(), 1), n - 10);
+    cpu_kernels().add(want.data() + 3, x.data() + 1, n - 10);
+    EXPECT_SAME_BITS(y_on.values(), d.rounded(want));
+    d.run.add(d.run.at(y_on.data(), 5), d.run.at(x_on.data(), 5), n - 10);
+    want = d.rounded(want);
+    cpu_kernels().add(want.data() + 5, x.data() + 5, n - 10);
+    EXPECT_SAME_BITS(y_on.values(), d.rounded(want));
+  });
+}
+
 TEST(CudaElements, SigmoidIsDefinedEverywhere) {
   with_cuda_tables([](const Device& d) {
     std::vector<float> x = {0.0f, -0.0f, kInfinity, -kInfinity, NAN, 1e-45f, 85.0f, -85.0f, 1e30f, -1e30f};
