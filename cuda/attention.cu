@@ -94,27 +94,33 @@ __device__ void store_four(T* row, int i, int head_dim, Four x) {
 }
 
 // rows[r] = the features at source(r), which may be null: zeros.
-template <int count, class T, class R, class Source>
+template <int M, class T, class R, class Source>
 __device__ void fill(R& rows, const Shape& shape, Source source) {
-  for (int r = down(); r < count; r += kDown) {
+  for (int r = down(); r < M; r += kDown) {
     const T* from = source(r);
     for (int i = across(); i < shape.fours(); i += kAcross)
       rows[r][i] = from ? load_four(from, 4 * i, shape.head_dim) : Four{};
   }
 }
 
-// The same for the buffer. Entry 4x + e lies in row 16e + x, so that the threads of a row, which have four entries each,
-// read neighbouring rows.
+// The same for the buffer's first `count` entries, and zeros up to a multiple of four. Entry 4x + e lies in row 16e + x, so
+// that the threads of a row, which have four entries each, read neighbouring rows.
 template <class T, class R, class Source>
-__device__ void fill_step(R& rows, const Shape& shape, Source source) {
-  fill<kStep, T>(rows, shape, [&](int r) { return source(r % kAcross * 4 + r / kAcross); });
+__device__ void fill_step(R& rows, int count, const Shape& shape, Source source) {
+  for (int e = 0; e < 4; ++e)
+    for (int x = down(); 4 * x < count; x += kDown) {
+      const T* from = 4 * x + e < count ? source(4 * x + e) : nullptr;
+      for (int i = across(); i < shape.fours(); i += kAcross)
+        rows[kAcross * e + x][i] = from ? load_four(from, 4 * i, shape.head_dim) : Four{};
+    }
 }
 
 // dot[r][e] = a chain over the features: row y + 8r of the tile · entry 4x + e of the buffer
 template <int R, class Tile, class Step>
-__device__ void multiply(float (&dot)[R][4], const Tile& tile, const Step& step, int fours) {
+__device__ void multiply(float (&dot)[R][4], const Tile& tile, const Step& step, int count, int fours) {
   for (auto& row : dot)
     for (float& x : row) x = 0;
+  if (4 * across() >= count) return;
   for (int i = 0; i < fours; ++i) {
     Four b[4];
     for (int e = 0; e < 4; ++e) b[e] = step[kAcross * e + across()][i];
@@ -129,6 +135,7 @@ __device__ void multiply(float (&dot)[R][4], const Tile& tile, const Step& step,
 // sum[r] continues a chain over the buffer's first `count` entries: weights[y + 8r][entry] · its features 4x …, 4x + 64 …
 template <int R, int C, class Weights, class Step>
 __device__ void accumulate(Four (&sum)[R][C], const Weights& weights, const Step& step, int count, int fours) {
+  if (across() >= fours) return;
   for (int x = 0; 4 * x < count; ++x) {
     Four w[R];
     for (int r = 0; r < R; ++r) w[r] = weights[down() + kDown * r][x];
@@ -302,10 +309,11 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Forward<T> a) {
 
   fill<M, T>(tile.q, shape, [&](int i) { return queries.has(i) ? a.q + queries.index(i) * shape.head_dim : nullptr; });
   for (int start = all.begin / kStep * kStep; start < all.end; start += kStep) {
-    fill_step<T>(tile.step, shape, [&](int j) { return row_of(a.k, start + j); });
+    int count = min(kStep, all.end - start);
+    fill_step<T>(tile.step, count, shape, [&](int j) { return row_of(a.k, start + j); });
     __syncthreads();
     float dot[R][4];
-    multiply(dot, tile.q, tile.step, fours);
+    multiply(dot, tile.q, tile.step, count, fours);
     for (int r = 0; r < R; ++r) {
       if (start % part_keys[r] == 0) join_part(r);
       Four scores;
@@ -319,9 +327,9 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(Forward<T> a) {
       tile.weights[down() + kDown * r][across()] = scores;
     }
     __syncthreads();
-    fill_step<T>(tile.step, shape, [&](int j) { return row_of(a.v, start + j); });
+    fill_step<T>(tile.step, count, shape, [&](int j) { return row_of(a.v, start + j); });
     __syncthreads();
-    accumulate(part_sum, tile.weights, tile.step, all.end - start < kStep ? all.end - start : kStep, fours);
+    accumulate(part_sum, tile.weights, tile.step, count, fours);
     __syncthreads();
   }
   for (int r = 0; r < R; ++r) {
@@ -456,14 +464,15 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(Backward<T> a) {
   fill<M, T>(tile.a, shape, [&](int i) { return queries.has(i) ? a.q + queries.index(i) * d : nullptr; });
   fill<M, T>(tile.b, shape, [&](int i) { return queries.has(i) ? a.dy + queries.index(i) * d : nullptr; });
   for (int start = all.begin; start < all.end; start += kStep) {
+    int count = min(kStep, all.end - start);
     float dot[R][4], dp[R][4];
-    fill_step<T>(tile.step, shape, [&](int j) { return row_of(a.v, start + j); });
+    fill_step<T>(tile.step, count, shape, [&](int j) { return row_of(a.v, start + j); });
     __syncthreads();
-    multiply(dp, tile.b, tile.step, fours);
+    multiply(dp, tile.b, tile.step, count, fours);
     __syncthreads();
-    fill_step<T>(tile.step, shape, [&](int j) { return row_of(a.k, start + j); });
+    fill_step<T>(tile.step, count, shape, [&](int j) { return row_of(a.k, start + j); });
     __syncthreads();
-    multiply(dot, tile.a, tile.step, fours);
+    multiply(dot, tile.a, tile.step, count, fours);
     for (int r = 0; r < R; ++r) {
       Four ds;
       for (int e = 0; e < 4; ++e)
@@ -471,7 +480,7 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(Backward<T> a) {
       tile.weights[down() + kDown * r][across()] = ds;
     }
     __syncthreads();
-    accumulate(dq, tile.weights, tile.step, all.end - start < kStep ? all.end - start : kStep, fours);
+    accumulate(dq, tile.weights, tile.step, count, fours);
     __syncthreads();
   }
   for (int r = 0; r < R; ++r)
@@ -505,18 +514,16 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(Backward<T> a) {
   });
   for (int head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); ++head)
     for (int start = first; start < end; start += kStep) {
-      auto row_of = [&](const T* x, int i) {
-        return start + i < end ? x + head_at(int64_t(s.row) + start + i, shape.heads, head, d) : nullptr;
-      };
-      int count = end - start < kStep ? end - start : kStep;
+      auto row_of = [&](const T* x, int i) { return x + head_at(int64_t(s.row) + start + i, shape.heads, head, d); };
+      int count = min(kStep, end - start);
       float dot[R][4], dp[R][4];
-      fill_step<T>(tile.step, shape, [&](int i) { return row_of(a.dy, i); });
+      fill_step<T>(tile.step, count, shape, [&](int i) { return row_of(a.dy, i); });
       __syncthreads();
-      multiply(dp, tile.b, tile.step, fours);
+      multiply(dp, tile.b, tile.step, count, fours);
       __syncthreads();
-      fill_step<T>(tile.step, shape, [&](int i) { return row_of(a.q, i); });
+      fill_step<T>(tile.step, count, shape, [&](int i) { return row_of(a.q, i); });
       __syncthreads();
-      multiply(dot, tile.a, tile.step, fours);
+      multiply(dot, tile.a, tile.step, count, fours);
       Four p[R];
       for (int e = 0; e < 4; ++e) {
         int row = start + 4 * across() + e;
@@ -532,7 +539,7 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(Backward<T> a) {
       __syncthreads();
       accumulate(dk, tile.weights, tile.step, count, fours);
       __syncthreads();
-      fill_step<T>(tile.step, shape, [&](int i) { return row_of(a.dy, i); });
+      fill_step<T>(tile.step, count, shape, [&](int i) { return row_of(a.dy, i); });
       for (int r = 0; r < R; ++r) tile.weights[down() + kDown * r][across()] = p[r];
       __syncthreads();
       accumulate(dv, tile.weights, tile.step, count, fours);
