@@ -40,7 +40,7 @@ __global__ void total_kernel(double* total, const float* partial, int64_t n) {
 }
 
 void sum_squares(double* sum, const float* x, int64_t n) {
-  if (n == 0) return CUDA_CHECK(cudaMemsetAsync(sum, 0, sizeof(double), stream()));
+  if (n == 0) return set_zero(sum, sizeof(double));
   unsigned blocks = blocks_for(n, kSummed);
   float* partial = scratch<float>(blocks);
   launch(block_squares_kernel, blocks, kSumThreads, sizeof(SumTile<float>), stream(), partial, x, n);

@@ -37,7 +37,7 @@ void map(T* y, int64_t n, F f, const In*... in) {
 
 template <class T>
 void zero(T* x, int64_t n) {
-  if (n > 0) CUDA_CHECK(cudaMemsetAsync(x, 0, size_t(n) * sizeof(T), stream()));
+  set_zero(x, size_t(n) * sizeof(T));
 }
 
 struct Scale {
