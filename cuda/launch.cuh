@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "error.h"
 
@@ -40,8 +41,12 @@ bool enters(const unsigned char* identity, size_t bytes);
 template <class... Values>
 bool enters(const Values&... values) {
   unsigned char identity[(sizeof(Values) + ... + 0)], *end = identity;
-  ((std::memcpy(end, &values, sizeof values), end += sizeof values), ...);
-  return enters(static_cast<const unsigned char*>(identity), sizeof identity);
+  auto append = [&](const auto& value) {
+    if constexpr (std::is_empty_v<std::decay_t<decltype(value)>>) return;  // its one byte is nothing's
+    std::memcpy(end, &value, sizeof value), end += sizeof value;
+  };
+  (append(values), ...);
+  return enters(static_cast<const unsigned char*>(identity), size_t(end - identity));
 }
 
 // Runs kernel(arguments…) on grid × block threads. A block takes `shared_bytes` of shared memory.
