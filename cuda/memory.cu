@@ -1,4 +1,6 @@
 // The device's memory, as the kernel table offers it.
+#include <algorithm>
+
 #include "device.cuh"
 #include "fit.cuh"
 #include "log.h"
@@ -27,7 +29,8 @@ void release(float* memory) {
 double available() {
   size_t free = 0, total = 0;
   CUDA_CHECK(cudaMemGetInfo(&free, &total));
-  return double(free);
+  constexpr double kOperations = 128 << 20;  // for cuBLAS's workspace, staging and scratch memory
+  return std::max(1.0, double(free) - kOperations);
 }
 
 void wait() { CUDA_CHECK(cudaStreamSynchronize(stream())); }

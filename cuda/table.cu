@@ -5,10 +5,19 @@
 #include "ops.cuh"
 #include "vec.cuh"
 
+static const cudaDeviceProp& properties() {
+  static const cudaDeviceProp the_properties = [] {
+    cudaDeviceProp p;
+    CUDA_CHECK(cudaGetDeviceProperties(&p, 0));
+    return p;
+  }();
+  return the_properties;
+}
+
 template <class T>
 static Kernels make_table(const char* name) {
   Kernels table = {};
-  table.name = name;
+  table.name = name, table.device = properties().name;
   table.element_bytes = sizeof(T);
   add_graphs(table);
   add_memory<T>(table);
@@ -38,7 +47,12 @@ static std::string why_no_device() {
     return "this machine's driver is for CUDA " + version(driver) + " and this build needs " + version(runtime);
   }
   if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0)) return "this machine has no NVIDIA GPU";
-  return error == cudaSuccess ? "" : cudaGetErrorString(error);
+  if (error != cudaSuccess) return cudaGetErrorString(error);
+  const cudaDeviceProp& p = properties();
+  if (p.major < 8)
+    return "this machine's GPU, " + std::string(p.name) + ", is of compute capability " + std::to_string(p.major) + "." +
+           std::to_string(p.minor) + ", and 8.0 is needed";
+  return "";
 }
 
 const Kernels* cuda_kernels(bool bf16_elements, std::string* why_not) {

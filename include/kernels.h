@@ -39,6 +39,7 @@ struct AdamStep {
 
 struct Kernels {
   const char* name;       // "cpu-avx512", "cuda-bf16", …
+  const char* device;     // a GPU's name; of a CPU empty
   int element_bytes;      // of an act
   bool in_host_memory;    // take()'s memory may be read and written by the host
   const Kernels* floats;  // the same device's table whose act is float: for parameters and optimizers

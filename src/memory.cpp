@@ -37,7 +37,7 @@ OnHost::OnHost(const Kernels& run, const act* from, size_t n) : data_(from) {
   copy_ = Block(n);
   data_ = copy_.data();
   Block floats;  // in the table's memory
-  if (&run != run.floats) {
+  if (run.element_bytes != sizeof(float)) {
     floats = Block(run, n);
     run.to_floats(floats.data(), from, int64_t(n));
     from = floats.data();

@@ -11,14 +11,14 @@
 Weights::Weights(const Kernels& run, Model& model) : run_(run), model_(model), params_(model.params) {
   if (run.in_host_memory) return;
   floats_ = Block(run, model.layout.floats);
-  if (&run != run.floats) elements_ = Block(run, floats_for(run, model.layout.floats));
+  if (run.element_bytes != sizeof(float)) elements_ = Block(run, floats_for(run, model.layout.floats));
   params_ = view_params(run, model.config, model.layout, floats_.data(),
                         elements_.size() > 0 ? elements_.data() : floats_.data());
   write();
 }
 
 void Weights::plan_memory(Plan& plan, const Kernels& run, const ParamLayout& layout) {
-  size_t elements = &run != run.floats ? floats_for(run, layout.floats) : 0;
+  size_t elements = run.element_bytes != sizeof(float) ? floats_for(run, layout.floats) : 0;
   plan.add("parameters", double(layout.floats + elements) * sizeof(float));
 }
 

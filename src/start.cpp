@@ -490,6 +490,6 @@ std::string Trainer::plan_text() const {
   for (const auto& [kind, bytes] : plan_.bytes) kinds.push_back(kind + " " + show_bytes(bytes));
   kinds[0] = show_bytes(plan_.total()) + ": " + kinds[0];
   out += plan_line("memory", kinds);
-  out += plan_line("device", {kernels_->name, count_of(o_.threads, "thread")});
+  out += plan_line("device", {kernels_->name, kernels_->in_host_memory ? count_of(o_.threads, "thread") : kernels_->device});
   return out;
 }

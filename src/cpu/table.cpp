@@ -8,6 +8,7 @@ namespace ISA {
 #define ISA_TEXT(x) ISA_TEXT_(x)
 extern const Kernels kernels = {
     "cpu-" ISA_TEXT(ISA),
+    "",
     sizeof(float),
     true,
     &kernels,
