@@ -1,9 +1,9 @@
-// The optimizers' sweeps on the GPU: gradient norm, AdamW, and the elementwise parts of NorMuon; formulas beside the CPU's
-// (src/cpu/optimizer.cpp).
+// The optimizers' sweeps on the GPU: gradient norm, AdamW, and the elementwise parts of NorMuon; formulas beside the
+// CPU's (src/cpu/optimizer.cpp).
 //
-// All are bound by memory: everything is read and written once, a thread a piece of 16 bytes. A sum of squares goes through
-// blocks of 4096 elements in float, whose sums one block adds in double; a row is a warp's, which reads it twice, the second
-// time from cache.
+// All are bound by memory: everything is read and written once, a thread a piece of 16 bytes. A sum of squares goes
+// through blocks of 4096 elements in float, whose sums one block adds in double; a row is a warp's, which reads it
+// twice, the second time from cache.
 #include "device.cuh"
 #include "ops.cuh"
 #include "pieces.cuh"

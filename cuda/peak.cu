@@ -1,5 +1,6 @@
-// What the GPU can do, for the benchmarks to compare with: as many independent fma chains as hide the instruction's latency;
-// memory read, and read and written, once. Each waits for the end, so that the time of the call is the time of the work.
+// What the GPU can do, for the benchmarks to compare with: as many independent fma chains as hide the instruction's
+// latency; memory read, and read and written, once. Each waits for the end, so that the time of the call is the time of
+// the work.
 #include "device.cuh"
 #include "log.h"
 #include "ops.cuh"
@@ -24,8 +25,8 @@ __global__ void fma_kernel(float* seen, float factor, float term) {
   if (sum == 0) *seen = sum;  // never; but so the chains are computed
 }
 
-// Four times as many blocks again and again, until they take milliseconds: what a larger launch takes outweighs all before
-// it, in which not every multiprocessor has work.
+// Four times as many blocks again and again, until they take milliseconds: what a larger launch takes outweighs all
+// before it, in which not every multiprocessor has work.
 double peak_fma() {
   float* seen = scratch<float>(1);
   double operations = 0, seconds = 0;

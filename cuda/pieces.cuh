@@ -1,5 +1,6 @@
-// How the operations bound by memory share rows and elements: among blocks by stretches of a row, among a block's threads
-// by pieces of 16 bytes, which all arrays that are walked together must allow; and heads, among groups of lanes.
+// How the operations bound by memory share rows and elements: among blocks by stretches of a row, among a block's
+// threads by pieces of 16 bytes, which all arrays that are walked together must allow; and heads, among groups of
+// lanes.
 #pragma once
 #include "reduce.cuh"
 #include "stretch.h"
@@ -42,7 +43,8 @@ __device__ void each_piece_of(Stretch s, bool whole, const T* p, F f) {
                 [&](int64_t i, auto n) { f(s.first + i, n); });
 }
 
-// --- Groups of lanes: a power of two of them, at most a warp, takes a head; so a warp takes several short ones at once.
+// --- Groups of lanes: a power of two of them, at most a warp, takes a head; so a warp takes several short ones at
+// once.
 
 inline int lanes_for(int64_t pieces) {
   int lanes = 1;

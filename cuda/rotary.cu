@@ -1,12 +1,12 @@
 // QK-norm and rotary embedding on the GPU; formulas beside the CPU's (src/cpu/rotary.cpp).
 //
-// Bound by memory. A head is short, so a group of lanes takes it, a lane a piece of 16 bytes of its first half and the piece
-// of the second half that is turned with it; a block takes the heads of q, k and v of a row together, which share the row's
-// angles. Backward's blocks take a slab of rows and sum their part of the gains' gradients in shared memory, each group by
-// itself, so q, k and their gradients are read once for all that is computed from them.
+// Bound by memory. A head is short, so a group of lanes takes it, a lane a piece of 16 bytes of its first half and the
+// piece of the second half that is turned with it; a block takes the heads of q, k and v of a row together, which share
+// the row's angles. Backward's blocks take a slab of rows and sum their part of the gains' gradients in shared memory,
+// each group by itself, so q, k and their gradients are read once for all that is computed from them.
 //
-// Where a row belongs is found in the staged segments: positions are data, never arguments, so that a captured launch serves
-// every token.
+// Where a row belongs is found in the staged segments: positions are data, never arguments, so that a captured launch
+// serves every token.
 #include <algorithm>
 #include <vector>
 
@@ -42,8 +42,8 @@ struct Place {
   int64_t row, position, kv_row;
 };
 
-// Of the n-th row of all runs. A run has a row at least, so the n-th run is the last that it can be in, and in decoding,
-// where runs are of one row, it is the one.
+// Of the n-th row of all runs. A run has a row at least, so the n-th run is the last that it can be in, and in
+// decoding, where runs are of one row, it is the one.
 __device__ Place place_of(const Run* runs, int count, int n) {
   int low = 0, high = min(n, count - 1);
   for (int probe = high; low < high; probe = (low + high + 1) / 2)
@@ -121,7 +121,8 @@ __device__ void each_pairs(Shape s, bool whole, const T* qkv, F f) {
   each_piece_if(whole, qkv, s.half(), int(threadIdx.x) % s.lanes, s.lanes, f);
 }
 
-// f(h) for the heads of a row that are this group's, and for some beyond the last: all lanes of a warp meet in the sums.
+// f(h) for the heads of a row that are this group's, and for some beyond the last: all lanes of a warp meet in the
+// sums.
 template <class F>
 __device__ void each_head(Shape s, F f) {
   for (int first = 0; first < s.all(); first += s.groups()) f(first + int(threadIdx.x) / s.lanes);

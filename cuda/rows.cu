@@ -1,8 +1,8 @@
-// The small change between the large operations, on the GPU: gathering and scattering rows, sums, scalings, biases, sigmoids,
-// residuals; formulas in kernels.h.
+// The small change between the large operations, on the GPU: gathering and scattering rows, sums, scalings, biases,
+// sigmoids, residuals; formulas in kernels.h.
 //
-// All are bound by memory and read and write everything once, a thread a piece of 16 bytes. Where rows are summed, a thread
-// sums its columns of all of them in order, with the loads of several rows under way at once.
+// All are bound by memory and read and write everything once, a thread a piece of 16 bytes. Where rows are summed, a
+// thread sums its columns of all of them in order, with the loads of several rows under way at once.
 #include <algorithm>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // SwiGLU's elementwise part on the GPU; formulas beside the CPU's (src/cpu/swiglu.cpp).
 //
-// Bound by memory: everything is read and written once, a thread a piece of 16 bytes. A row's g and u lie behind one another,
-// so an odd ffn leaves them, and y, aligned differently: then single elements.
+// Bound by memory: everything is read and written once, a thread a piece of 16 bytes. A row's g and u lie behind one
+// another, so an odd ffn leaves them, and y, aligned differently: then single elements.
 #include "device.cuh"
 #include "fit.cuh"
 #include "ops.cuh"

@@ -1,5 +1,5 @@
-// Latent feedback on the device against the CPU's. What is copied, and the jitter in float, has the CPU's bits. bfloat16:
-// each result is rounded once; those which are added to, too.
+// Latent feedback on the device against the CPU's. What is copied, and the jitter in float, has the CPU's bits.
+// bfloat16: each result is rounded once; those which are added to, too.
 #include "indexed.h"
 #include "random.h"
 

@@ -14,8 +14,8 @@ inline std::vector<int> different_rows(int n, int limit, unsigned seed) {
   return {all.begin(), all.begin() + n};
 }
 
-// The beginning of an array whose element number `ahead` is at p, for kernels which touch only what lies from there on: so
-// that indices beyond 32 bits are tested in a small memory.
+// The beginning of an array whose element number `ahead` is at p, for kernels which touch only what lies from there on:
+// so that indices beyond 32 bits are tested in a small memory.
 inline float* beginning(const Kernels& run, float* p, int64_t ahead) {
   return reinterpret_cast<float*>(reinterpret_cast<uintptr_t>(p) - uintptr_t(ahead) * uintptr_t(run.element_bytes));
 }

@@ -1,5 +1,5 @@
-// QK-norm and rotary embedding on the device against the CPU's. What is copied has the CPU's bits. bfloat16: q, k and dqkv are
-// rounded once; all between is in float, as are rrms and the gains' gradients.
+// QK-norm and rotary embedding on the device against the CPU's. What is copied has the CPU's bits. bfloat16: q, k and
+// dqkv are rounded once; all between is in float, as are rrms and the gains' gradients.
 #include "indexed.h"
 
 namespace {

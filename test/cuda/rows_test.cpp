@@ -1,6 +1,6 @@
 // The small operations on rows and elements, on the device. Where the CPU's arithmetic leaves nothing open (copies, one
-// rounded operation an element, sums in row order) the device has its bits; in bfloat16, those bits rounded once. Sigmoids
-// and sums over slabs of rows: within the tolerance; a sigmoid in bfloat16 is rounded once.
+// rounded operation an element, sums in row order) the device has its bits; in bfloat16, those bits rounded once.
+// Sigmoids and sums over slabs of rows: within the tolerance; a sigmoid in bfloat16 is rounded once.
 #include "indexed.h"
 
 namespace {
