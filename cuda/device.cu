@@ -40,8 +40,8 @@ static size_t all_staged = 0;
 size_t bytes_staged() { return all_staged; }
 
 const void* stage_bytes(const void* data, size_t size) {
-  constexpr size_t kMost = 16 << 20;  // much more than one operation asks for
-  static Staging* own = new Staging;  // lives as long as the device does
+  constexpr size_t kLeast = 16 << 20;  // much more than one operation asks for
+  static Staging* own = new Staging;   // lives as long as the device does
   size_t at = 0;
   all_staged += size + 256;
   if (Staging* graph = staging_of_graph()) {
@@ -52,9 +52,14 @@ const void* stage_bytes(const void* data, size_t size) {
   }
   char* place = own->put(data, size, &at);
   if (!place) {
-    CUDA_CHECK(cudaStreamSynchronize(stream()));  // all that was staged has been used
+    CUDA_CHECK(cudaStreamSynchronize(stream()));  // what earlier operations staged has been used
     own->used = 0;
-    if (4 * size > own->bytes) own->resize(4 * size > kMost ? 4 * size : kMost);
+    if (4 * size > own->bytes) {
+      // The smaller one is left to whatever this operation has staged before.
+      size_t bytes = 4 * size > kLeast ? 4 * size : kLeast;
+      own = new Staging;
+      own->resize(bytes);
+    }
     place = own->put(data, size, &at);
   }
   CUDA_CHECK(cudaMemcpyAsync(place, own->host + at, size, cudaMemcpyHostToDevice, stream()));
