@@ -11,7 +11,8 @@
 struct Graph {
   cudaGraphExec_t executable = nullptr;
   Staging staging;
-  size_t staged_bytes = 0;           // of a run
+  bool has_run = false;
+  size_t staged_bytes = 0;           // of its last direct run
   std::vector<unsigned char> calls;  // their identities
   ~Graph() {
     if (executable) cudaGraphExecDestroy(executable);
@@ -40,10 +41,11 @@ void run_calls(Mode mode, Graph* graph, void (*body)(void*), void* context) {
 void run_directly(Graph* graph, void (*body)(void*), void* context) {
   size_t before = bytes_staged();
   run_calls(Mode::direct, graph, body, context);
-  graph->staged_bytes = bytes_staged() - before;
+  graph->staged_bytes = bytes_staged() - before, graph->has_run = true;
 }
 
-void capture(Graph* graph, void (*body)(void*), void* context) {
+// False where the work was not the one that ran before, so that its memory does not suffice.
+bool capture(Graph* graph, void (*body)(void*), void* context) {
   graph->staging.resize(graph->staged_bytes);
   graph->calls.clear();
   CUDA_CHECK(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
@@ -52,8 +54,9 @@ void capture(Graph* graph, void (*body)(void*), void* context) {
   run_calls(Mode::captured, graph, body, context);
   cudaGraph_t captured;
   CUDA_CHECK(cudaStreamEndCapture(stream(), &captured));
-  CUDA_CHECK(cudaGraphInstantiate(&graph->executable, captured, 0));
+  if (now.same) CUDA_CHECK(cudaGraphInstantiate(&graph->executable, captured, 0));
   CUDA_CHECK(cudaGraphDestroy(captured));
+  return now.same;
 }
 
 bool is_same(Graph* graph, void (*body)(void*), void* context) {
@@ -66,13 +69,13 @@ Graph* new_graph() { return new Graph; }
 void delete_graph(Graph* graph) { delete graph; }
 
 void run_graph(Graph* graph, void (*body)(void*), void* context) {
-  if (graph->executable && !is_same(graph, body, context)) {
-    CUDA_CHECK(cudaGraphExecDestroy(graph->executable));
-    graph->executable = nullptr, graph->staged_bytes = 0;
-  }
-  if (!graph->executable && graph->staged_bytes == 0) return run_directly(graph, body, context);
-  if (!graph->executable) capture(graph, body, context);
-  CUDA_CHECK(cudaGraphLaunch(graph->executable, stream()));
+  bool ready = graph->executable ? is_same(graph, body, context)
+               : graph->has_run  ? capture(graph, body, context)
+                                 : false;
+  if (ready) return CUDA_CHECK(cudaGraphLaunch(graph->executable, stream()));
+  if (graph->executable) CUDA_CHECK(cudaGraphExecDestroy(graph->executable));
+  graph->executable = nullptr;
+  run_directly(graph, body, context);
 }
 
 }  // namespace
@@ -88,6 +91,8 @@ bool enters(const unsigned char* identity, size_t bytes) {
   now.at += now.same ? bytes : 0;
   return false;
 }
+
+void work_differs() { now.same = false; }
 
 void add_graphs(Kernels& table) {
   table.new_graph = new_graph, table.delete_graph = delete_graph, table.run_graph = run_graph;

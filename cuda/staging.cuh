@@ -17,5 +17,7 @@ struct Staging {
 
 // While this is not null, stage_bytes() only puts its data there, and whoever set it sends all at once.
 Staging*& staging_of_graph();
+// What the graph at hand was made for does not fit: its work will be run anew, as it is.
+void work_differs();
 // Bytes that stage_bytes() has taken so far.
 size_t bytes_staged();

@@ -50,8 +50,8 @@ static std::string why_no_device() {
   if (error != cudaSuccess) return cudaGetErrorString(error);
   const cudaDeviceProp& p = properties();
   if (p.major < 8)
-    return "this machine's GPU, " + std::string(p.name) + ", is of compute capability " + std::to_string(p.major) + "." +
-           std::to_string(p.minor) + ", and 8.0 is needed";
+    return "this machine's GPU, " + std::string(p.name) + ", is of compute capability " + std::to_string(p.major) +
+           "." + std::to_string(p.minor) + ", and 8.0 is needed";
   return "";
 }
 
