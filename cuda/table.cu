@@ -12,6 +12,8 @@ static Kernels make_table(const char* name) {
   table.element_bytes = sizeof(T);
   add_memory<T>(table);
   add_attention<T>(table);
+  add_cross_entropy<T>(table);
+  add_sampling<T>(table);
   add_matmul<T>(table);
   add_rmsnorm<T>(table);
   return table;

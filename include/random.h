@@ -4,8 +4,10 @@
 #pragma once
 #include <cstdint>
 
+#include "host_device.h"
+
 // The finaliser of SplitMix64: a bijection that scatters neighbouring numbers (Steele, Lea, Flood 2014).
-constexpr uint64_t scatter_bits(uint64_t x) {
+FULLBAND_HOST_DEVICE constexpr uint64_t scatter_bits(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -25,14 +27,14 @@ constexpr uint64_t random_key(uint64_t seed, Purpose purpose, Parts... parts) {
   return random_key(scatter_bits(seed), uint64_t(purpose), uint64_t(parts)...);
 }
 
-constexpr uint64_t random_bits(uint64_t key, uint64_t counter) {
+FULLBAND_HOST_DEVICE constexpr uint64_t random_bits(uint64_t key, uint64_t counter) {
   return scatter_bits(key + counter * 0xd1342543de82ef95u);
 }
 // Uniform in [0, 1) with 53 bits, and in [−1, 1) with 24 bits (exact in float).
-constexpr double random_uniform(uint64_t key, uint64_t counter) {
+FULLBAND_HOST_DEVICE constexpr double random_uniform(uint64_t key, uint64_t counter) {
   return double(random_bits(key, counter) >> 11) * 0x1p-53;
 }
-constexpr float random_symmetric(uint64_t key, uint64_t counter) {
+FULLBAND_HOST_DEVICE constexpr float random_symmetric(uint64_t key, uint64_t counter) {
   return float(int64_t(random_bits(key, counter) >> 40) - (1 << 23)) * 0x1p-23f;
 }
 
