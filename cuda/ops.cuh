@@ -6,6 +6,10 @@ void add_graphs(Kernels&);
 template <class T>
 void add_attention(Kernels&);
 template <class T>
+void add_cross_entropy(Kernels&);
+template <class T>
+void add_sampling(Kernels&);
+template <class T>
 void add_memory(Kernels&);
 template <class T>
 void add_matmul(Kernels&);

@@ -22,6 +22,8 @@ static Kernels make_table(const char* name) {
   add_graphs(table);
   add_memory<T>(table);
   add_attention<T>(table);
+  add_cross_entropy<T>(table);
+  add_sampling<T>(table);
   add_matmul<T>(table);
   add_rmsnorm<T>(table);
   add_rows<T>(table);
