@@ -19,7 +19,7 @@ struct Training {
 
   // One step of K passes; the mean loss of each pass before it.
   std::vector<double> step(int passes) {
-    Batch batch = random_batch({11, 1, 20, 8}, model.config.vocab, unsigned(done));
+    Batch batch = random_batch({7, 1, 10, 2}, model.config.vocab, unsigned(done));
     PassOptions pass;
     PassPlan plan =
         plan_passes(batch, passes, draw_prefixes(batch, passes, pass, done, 0), pass, done, 0, batch.target_count());
@@ -40,7 +40,7 @@ struct Training {
     return {model.block.data(), model.block.data() + model.block.size()};
   }
 
-  static constexpr int kRows = 40;
+  static constexpr int kRows = 20;
   const Kernels& run;
   Model model;
   std::unique_ptr<Weights> weights;
@@ -51,6 +51,9 @@ struct Training {
   std::unique_ptr<PassRunner> runner;
   int done = 0;
 };
+
+// The longer checks: make test-long.
+inline bool test_long() { return std::getenv("FULLBAND_TEST_LONG") != nullptr; }
 
 inline ModelConfig small_config() {
   ModelConfig config;

@@ -5,7 +5,9 @@ namespace {
 
 const Words kCuda = {"--device", "cuda"};
 
+// The emulator is slow: little to evaluate at the end of a run.
 struct EmulatedBench : Bench {
+  EmulatedBench() { put(text(), some_text(700)); }
   Ran on_gpu(const std::string& program, const Words& words) const {
     Ran ran = Running(Words{emulated_path(program)} + words + kCuda).wait();
     EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
