@@ -9,10 +9,14 @@
 
 using namespace simt;
 
+// One recording of an event; who waits for it keeps it, whatever becomes of the event.
+struct Moment {
+  CUstream_st* stream;
+  bool happened = false;
+  std::chrono::steady_clock::time_point when = {};
+};
 struct CUevent_st {
-  CUstream_st* stream = nullptr;        // where it was recorded last and has not happened yet
-  uint64_t recorded = 0, happened = 0;  // counts
-  std::chrono::steady_clock::time_point when;
+  std::shared_ptr<Moment> last;  // null: never recorded
 };
 
 namespace {
@@ -39,8 +43,8 @@ void drain_before(CUstream_st& s) {
     if (other != &s && other->blocking) drain(*other);
 }
 
-void await(CUevent_st& e, uint64_t count) {
-  while (e.happened < count && e.stream && !e.stream->pending.empty()) run_next(*e.stream);
+void await(const Moment& m) {
+  while (!m.happened && !m.stream->pending.empty()) run_next(*m.stream);
 }
 
 cudaError_t known(cudaEvent_t e) { return events.count(e) ? cudaSuccess : cudaErrorInvalidResourceHandle; }
@@ -132,7 +136,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return answer([&] {
     if (cudaError_t error = known(event)) return error;
-    return enqueue(stream, {"wait", [event, count = event->recorded] { await(*event, count); }});
+    if (!event->last) return cudaSuccess;
+    return enqueue(stream, {"wait", [moment = event->last] { await(*moment); }});
   });
 }
 
@@ -146,33 +151,32 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlag
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return answer([&] {
     if (cudaError_t error = known(event)) return error;
-    event->stream = find_stream(stream);
-    return enqueue(stream, {"event", [event, count = ++event->recorded] {
-                              event->happened = count;
-                              event->when = std::chrono::steady_clock::now();
+    event->last = std::make_shared<Moment>(Moment{find_stream(stream)});
+    return enqueue(stream, {"event", [moment = event->last] {
+                              moment->happened = true;
+                              moment->when = std::chrono::steady_clock::now();
                             }});
   });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return answer([&] {
     if (cudaError_t error = known(event)) return error;
-    await(*event, event->recorded);
+    if (event->last) await(*event->last);
     return cudaSuccess;
   });
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   return answer([&] {
     if (known(begin) != cudaSuccess || known(end) != cudaSuccess) return cudaErrorInvalidResourceHandle;
-    if (!begin->recorded || !end->recorded) return cudaErrorInvalidResourceHandle;
-    if (begin->happened < begin->recorded || end->happened < end->recorded) return cudaErrorNotReady;
-    *milliseconds = std::chrono::duration<float, std::milli>(end->when - begin->when).count();
+    if (!begin->last || !end->last) return cudaErrorInvalidResourceHandle;
+    if (!begin->last->happened || !end->last->happened) return cudaErrorNotReady;
+    *milliseconds = std::chrono::duration<float, std::milli>(end->last->when - begin->last->when).count();
     return cudaSuccess;
   });
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return answer([&] {
     if (cudaError_t error = known(event)) return error;
-    if (event->happened < event->recorded) await(*event, event->recorded);
     events.erase(event);
     delete event;
     return cudaSuccess;
