@@ -1,6 +1,8 @@
 #include "device.cuh"
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "staging.cuh"
 
@@ -41,7 +43,9 @@ size_t bytes_staged() { return all_staged; }
 
 const void* stage_bytes(const void* data, size_t size) {
   constexpr size_t kLeast = 16 << 20;  // much more than one operation asks for
-  static Staging* own = new Staging;   // lives as long as the device does
+  // Live as long as the device does. Only the last is used; the smaller ones hold what an operation staged before it grew.
+  static auto& all = *new std::vector<Staging*>{new Staging};
+  Staging* own = all.back();
   size_t at = 0;
   all_staged += size + 256;
   if (Staging* graph = staging_of_graph()) {
@@ -54,10 +58,8 @@ const void* stage_bytes(const void* data, size_t size) {
     CUDA_CHECK(cudaStreamSynchronize(stream()));  // what earlier operations staged has been used
     own->used = 0;
     if (4 * size > own->bytes) {
-      // The smaller one is left to whatever this operation has staged before.
-      size_t bytes = 4 * size > kLeast ? 4 * size : kLeast;
-      own = new Staging;
-      own->resize(bytes);
+      all.push_back(own = new Staging);
+      own->resize(std::max(4 * size, kLeast));
     }
     place = own->put(data, size, &at);
   }

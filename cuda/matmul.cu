@@ -8,6 +8,7 @@
 // are in float throughout; nothing is computed in tf32.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -119,7 +120,7 @@ void multiply(C* c, const T* a, const T* b, Factors f, bool accumulate) {
   Shape s = {f.m,      f.n,      f.k,          f.a_transposed, f.b_transposed, accumulate,
              kType<T>, kType<C>, alignment(a), alignment(b),   alignment(c)};
   if (!enters(c, a, b, f.m, f.n, f.k, accumulate)) return;
-  static std::map<Shape, Planned> plans;
+  static std::map<Shape, Planned>& plans = *new std::map<Shape, Planned>;  // lives as long as the library
   auto known = plans.find(s);
   if (known == plans.end()) known = plans.emplace(s, choose(s)).first;
   const Planned& p = known->second;
@@ -141,10 +142,24 @@ void matmul_backward_weight(float* dw, const T* dy, const T* x, int rows, int in
   if (rows > 0) multiply(dw, x, dy, {in, out, rows, false, true}, true);
 }
 
+// What the tensor cores can do, for the benchmarks to compare with: some products that are large enough to fill the device.
+double peak_products() {
+  constexpr int kProducts = 8;
+  int multiprocessors = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
+  int n = std::min(4096, 32 * multiprocessors);
+  int64_t square = int64_t(n) * n;
+  bf16* memory = scratch<bf16>(3 * square);
+  for (int i = 0; i < kProducts; ++i) matmul_forward(memory, memory + square, memory + 2 * square, n, n, n);
+  CUDA_CHECK(cudaStreamSynchronize(stream()));
+  return 2.0 * kProducts * double(n) * double(square);
+}
+
 }  // namespace
 
 template <class T>
 void add_matmul(Kernels& table) {
+  if (std::is_same_v<T, bf16>) table.peak_fma = peak_products;
   table.matmul_forward = Fit<matmul_forward<T>>();
   table.matmul_backward_input = Fit<matmul_backward_input<T>>();
   table.matmul_backward_weight = Fit<matmul_backward_weight<T>>();

@@ -20,6 +20,7 @@ static Kernels make_table(const char* name) {
   table.name = name, table.device = properties().name;
   table.element_bytes = sizeof(T);
   add_graphs(table);
+  add_peak(table);
   add_memory<T>(table);
   add_attention<T>(table);
   add_cross_entropy<T>(table);
@@ -32,7 +33,6 @@ static Kernels make_table(const char* name) {
   add_head_gate<T>(table);
   add_feedback<T>(table);
   if constexpr (std::is_same_v<T, float>) add_optimizer(table);
-  add_peak(table);
   return table;
 }
 

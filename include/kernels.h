@@ -203,7 +203,8 @@ struct Kernels {
   void (*row_normalize)(float* x, float* v, float beta2, float eps, int rows, int width);
 
   // --- The ceilings, for the benchmarks
-  // fma chains in registers on every thread, for some milliseconds; returns the operations done.
+  // fma chains in registers on every thread, for some milliseconds; in a table of bfloat16 large products on tensor cores.
+  // Returns the operations done.
   double (*peak_fma)();
   // Reads n floats once, and returns something of them: bandwidth is 4 n bytes.
   float (*stream_read)(const float* x, int64_t n);

@@ -3,6 +3,7 @@
 
 #include "../scratch.h"
 #include "devices.h"
+#include "memory.h"
 #include "runtime.h"
 
 namespace {
@@ -31,6 +32,19 @@ TEST(Devices, WithATooOldDriverAreRefusedInOneLine) {
       message_of([] { kernels_for("cuda"); }),
       "--device cuda: this machine's driver is for CUDA 11.4 and this build needs 13.0; use --device cpu or auto");
   simt::set_driver_version(13000);
+}
+
+TEST(Devices, OfTooLittleMemoryAreFoundOutByThePlan) {
+  const Kernels& run = kernels_for("cuda");
+  Plan plan;
+  plan.add("parameters", double(size_t(3) << 30)), plan.add("activations", double(size_t(4) << 30));
+  EXPECT_EQ(message_of([&] { require_memory(run, plan); }), "");
+  simt::set_device_memory(size_t(6) << 30);
+  std::string message = message_of([&] { require_memory(run, plan); });
+  EXPECT_TRUE(has(message, "this needs 7.0 GiB of the GPU's memory and 5.")) << message;
+  EXPECT_TRUE(has(message, " GiB are available; the largest part is activations (4.0 GiB)")) << message;
+  EXPECT_EQ(message_of([&] { run.take(size_t(2) << 30); }), "out of memory: the GPU could not give 8.0 GiB");
+  simt::set_device_memory(size_t(8) << 30);
 }
 
 }  // namespace
