@@ -240,7 +240,8 @@ __device__ float take_scores(Running& so_far, Four& scores) {
   return old;
 }
 
-// Joins a part to those before it; their sums of values are to be joined with the same factors.
+// Joins a part to those before it; their sums of values are to be joined with the same factors. All begin with +0, so a
+// part's −0 becomes +0, as it may have before by the weights 0 of keys that only other rows of the tile see.
 struct Factors {
   float old, part;
   __device__ Four join(Four all, Four x) const {
@@ -270,9 +271,8 @@ struct Forward {
   __device__ void put_statistics(int64_t index, Running all) const {
     row_max[index] = all.max, row_scale[index] = 1 / all.sum;
   }
-  // Adding zero makes one of the two zeros, of which the weights of keys that others see would make either.
   __device__ void put(int64_t index, int i, Four sum, Running all) const {
-    for (float& x : sum.element) x = x * (1 / all.sum) + 0.0f;
+    for (float& x : sum.element) x = x * (1 / all.sum);
     store_four(y + index * shape.head_dim, 4 * i, shape.head_dim, sum);
   }
 };
