@@ -36,10 +36,11 @@ KERNEL_OBJECTS := $(foreach isa,$(ISAS),$(KERNELS:src/cpu/%.cpp=$(BUILD)/cpu/$(i
 
 # CUDA: both tables, for this machine's GPU, where it has one and nvcc is in PATH, in CUDA_HOME or in the usual folder.
 NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc))
-GPU := $(shell nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)
 CUDA ?= $(if $(and $(NVCC),$(GPU)),1,0)
 ARCHITECTURES := 80 90a 100
-NVCCFLAGS := -std=c++20 -O3 -lineinfo -Iinclude -Xcompiler -Wall,-Wextra,-Wno-psabi
+# As the CPU's kernels: no contraction but the fma that is written.
+NVCCFLAGS := -std=c++20 -O3 -fmad=false -lineinfo -Iinclude -Xcompiler -Wall,-Wextra,-Wno-psabi
 KERNELS_CU := $(wildcard cuda/*.cu)
 
 ifeq ($(CUDA),1)
@@ -80,11 +81,15 @@ $(BUILD)/objects: FORCE
 	@mkdir -p $(@D)
 	@echo '$(OBJECTS)' | cmp -s - $@ || echo '$(OBJECTS)' >$@
 
-# For this machine's GPU, or for all that are meant.
-$(BUILD)/cuda/%.o: cuda/%.cu
+# For this machine's GPU; or for all that are meant, and as PTX for later ones.
+CODE := $(if $(GPU),-arch=native,$(foreach a,$(ARCHITECTURES),-gencode arch=compute_$(a),code=sm_$(a)) \
+  -gencode arch=compute_80,code=compute_80)
+$(BUILD)/cuda/%.o: cuda/%.cu $(BUILD)/cuda/code
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) $(if $(GPU),-arch=native,$(foreach a,$(ARCHITECTURES),-gencode arch=compute_$(a),code=sm_$(a))) \
-	  -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(NVCC) $(NVCCFLAGS) $(CODE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(BUILD)/cuda/code: FORCE
+	@mkdir -p $(@D)
+	@echo '$(GPU) $(CODE)' | cmp -s - $@ || echo '$(GPU) $(CODE)' >$@
 
 cuda: $(foreach a,$(ARCHITECTURES),$(KERNELS_CU:cuda/%.cu=$(BUILD)/cuda/sm_$(a)/%.o))
 	@echo "compiled $(words $(KERNELS_CU)) files each for sm_80, sm_90a and sm_100, without a warning"

@@ -15,6 +15,8 @@ cudaStream_t stream() {
   return the_stream;
 }
 
+void wait() { CUDA_CHECK(cudaStreamSynchronize(stream())); }
+
 void Staging::resize(size_t wanted) {
   if (host) cudaFreeHost(host), cudaFree(device);  // no check: at the end of a program the driver may be gone
   host = device = nullptr, bytes = wanted, used = 0;
@@ -55,7 +57,7 @@ const void* stage_bytes(const void* data, size_t size) {
   }
   char* place = own->put(data, size, &at);
   if (!place) {
-    CUDA_CHECK(cudaStreamSynchronize(stream()));  // what earlier operations staged has been used
+    wait();  // what earlier operations staged has been used
     own->used = 0;
     if (4 * size > own->bytes) {
       all.push_back(own = new Staging);
@@ -76,9 +78,10 @@ void* scratch_bytes(size_t bytes) {
   static size_t size = 0;
   if (bytes > size) {
     if (staging_of_graph()) return work_differs(), memory;
-    if (memory) CUDA_CHECK(cudaFreeAsync(memory, stream()));
+    if (memory) CUDA_CHECK(cudaFree(memory));  // waits for who uses it
+    memory = nullptr, size = 0;
+    CUDA_CHECK(cudaMalloc(&memory, bytes + bytes / 4));
     size = bytes + bytes / 4;
-    CUDA_CHECK(cudaMallocAsync(&memory, size, stream()));
   }
   return memory;
 }

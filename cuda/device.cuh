@@ -7,6 +7,7 @@
 
 // All work of this process, in the order of its calls.
 cudaStream_t stream();
+void wait();  // until it is done
 
 // Index arrays, segments and the like lie in host memory in every table (kernels.h); a kernel reads this copy, which is
 // valid until the operation that asked for it has been launched.

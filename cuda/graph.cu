@@ -30,12 +30,13 @@ struct {
 } now;
 
 void run_calls(Mode mode, Graph* graph, void (*body)(void*), void* context) {
+  struct Directly {
+    ~Directly() { staging_of_graph() = nullptr, now.mode = Mode::direct; }
+  } behind;  // also where the body throws
   now = {mode, graph, 0, true};
   staging_of_graph() = mode == Mode::direct ? nullptr : &graph->staging;
   graph->staging.used = 0;
   body(context);
-  staging_of_graph() = nullptr;
-  now.mode = Mode::direct;
 }
 
 void run_directly(Graph* graph, void (*body)(void*), void* context) {
@@ -51,8 +52,14 @@ bool capture(Graph* graph, void (*body)(void*), void* context) {
   CUDA_CHECK(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
   Staging& s = graph->staging;
   if (s.bytes > 0) CUDA_CHECK(cudaMemcpyAsync(s.device, s.host, s.bytes, cudaMemcpyHostToDevice, stream()));
-  run_calls(Mode::captured, graph, body, context);
-  cudaGraph_t captured;
+  cudaGraph_t captured = nullptr;
+  try {
+    run_calls(Mode::captured, graph, body, context);
+  } catch (...) {
+    cudaStreamEndCapture(stream(), &captured);
+    if (captured) cudaGraphDestroy(captured);
+    throw;
+  }
   CUDA_CHECK(cudaStreamEndCapture(stream(), &captured));
   if (now.same) CUDA_CHECK(cudaGraphInstantiate(&graph->executable, captured, 0));
   CUDA_CHECK(cudaGraphDestroy(captured));
@@ -60,7 +67,7 @@ bool capture(Graph* graph, void (*body)(void*), void* context) {
 }
 
 bool is_same(Graph* graph, void (*body)(void*), void* context) {
-  CUDA_CHECK(cudaStreamSynchronize(stream()));  // the staging memory of the last launch has been read
+  wait();  // the staging memory of the last launch has been read
   run_calls(Mode::compared, graph, body, context);
   return now.same && now.at == graph->calls.size();
 }

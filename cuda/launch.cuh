@@ -49,10 +49,14 @@ bool enters(const Values&... values) {
   return enters(static_cast<const unsigned char*>(identity), size_t(end - identity));
 }
 
+// A block's most: so many have their registers on every GPU, whatever the kernel takes (255 a thread, 65,536 a block).
+constexpr int kMostThreads = 256;
+
 // Runs kernel(arguments…) on grid × block threads. A block takes `shared_bytes` of shared memory.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), Grid grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
             Arguments... arguments) {
+  check(block.x * block.y * block.z <= kMostThreads, "a block of %u × %u × %u threads", block.x, block.y, block.z);
   if (!enters(kernel, extent(grid), block, shared_bytes, Parameters(arguments)...)) return;
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;

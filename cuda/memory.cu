@@ -12,11 +12,12 @@ namespace {
 float* take(size_t floats) {
   size_t bytes = (floats > 0 ? floats : 1) * sizeof(float);
   void* memory = nullptr;
-  if (cudaMalloc(&memory, bytes) == cudaErrorMemoryAllocation) {
+  cudaError_t error = cudaMalloc(&memory, bytes);
+  if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // forgotten: the next call did not fail
     fail("out of memory: the GPU could not give %s", show_bytes(double(bytes)).c_str());
   }
-  check(memory != nullptr, "no memory, and no error");
+  CUDA_CHECK(error);
   set_zero(memory, bytes);
   return static_cast<float*>(memory);
 }
@@ -29,11 +30,9 @@ void release(float* memory) {
 double available() {
   size_t free = 0, total = 0;
   CUDA_CHECK(cudaMemGetInfo(&free, &total));
-  constexpr double kOperations = 128 << 20;  // for cuBLAS's workspace, staging and scratch memory
+  constexpr double kOperations = 320 << 20;  // for cuBLAS's workspace, staging and scratch memory
   return std::max(1.0, double(free) - kOperations);
 }
-
-void wait() { CUDA_CHECK(cudaStreamSynchronize(stream())); }
 
 void upload(void* to, const void* host, size_t bytes) {
   if (bytes == 0) return;

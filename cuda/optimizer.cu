@@ -30,7 +30,7 @@ __global__ void block_squares_kernel(float* partial, const float* x, int64_t n) 
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-constexpr int kTotalThreads = 1024;  // of one block
+constexpr int kTotalThreads = kMostThreads;  // of one block
 
 __global__ void total_kernel(double* total, const float* partial, int64_t n) {
   double sum = 0;

@@ -8,8 +8,6 @@
 
 namespace {
 
-void wait() { CUDA_CHECK(cudaStreamSynchronize(stream())); }
-
 // --- Arithmetic
 
 constexpr int kFmaThreads = 256, kChains = 8, kRounds = 512;

@@ -125,12 +125,12 @@ void sample(int* token, const T* logits, int rows, int vocab, const Sampling& sa
   if (rows == 0) return;
   int index_bits = 0;
   while (int64_t(1) << index_bits < vocab) ++index_bits;
-  int threads = int(min(int64_t(1024), ceil_div(ceil_div(vocab, 16), kWarp) * kWarp));
+  int threads = int(min(int64_t(kMostThreads), ceil_div(ceil_div(vocab, 16), kWarp) * kWarp));
   int* drawn = scratch<int>(rows);
   launch(sample_kernel<T>, blocks_for(rows, 1), threads, sizeof(Tile), stream(), drawn, logits, vocab, index_bits,
          sampling, stage(key, rows));
   CUDA_CHECK(cudaMemcpyAsync(token, drawn, size_t(rows) * sizeof(int), cudaMemcpyDeviceToHost, stream()));
-  CUDA_CHECK(cudaStreamSynchronize(stream()));
+  wait();
 }
 
 }  // namespace

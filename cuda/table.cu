@@ -36,6 +36,8 @@ static Kernels make_table(const char* name) {
   return table;
 }
 
+__global__ static void probe_kernel() {}
+
 // One clear line where there is no device that can be used.
 static std::string why_no_device() {
   int devices = 0;
@@ -54,6 +56,12 @@ static std::string why_no_device() {
   if (p.major < 8)
     return "this machine's GPU, " + std::string(p.name) + ", is of compute capability " + std::to_string(p.major) +
            "." + std::to_string(p.minor) + ", and 8.0 is needed";
+  cudaFuncAttributes attributes;
+  error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(probe_kernel));
+  cudaGetLastError();
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction)
+    return "this build's kernels are not for this machine's GPU, " + std::string(p.name) + " (make clean && make)";
+  if (error != cudaSuccess) return cudaGetErrorString(error);
   return "";
 }
 

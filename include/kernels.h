@@ -78,7 +78,7 @@ struct Kernels {
   void (*matmul_backward_weight)(float* dw, const act* dy, const act* x, int rows, int in, int out);
 
   // --- Weights packed for decoding: laid out as a product with few rows reads them, in a way of this table's own
-  // It takes in · (out rounded up to a multiple of 32) elements, floats or bfloat16 (the nearest, ties to even).
+  // (null: this table has none). It takes in · (out rounded up to a multiple of 32) elements, floats or bfloat16 (the nearest, ties to even).
   void (*pack_weight)(void* packed, const act* w, int in, int out, bool bf16);
   // y = x wᵀ as matmul_forward, with the packed values.
   void (*matmul_packed)(act* y, const act* x, const void* packed, int rows, int in, int out, bool bf16);

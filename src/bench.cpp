@@ -53,13 +53,19 @@ Times take_turns(const Kernels& run, double seconds, const std::function<void()>
     *least = std::min(*least, seconds_now() - start);
   };
   double start = seconds_now();
-  work();  // memory is touched, caches and threads are warm
+  work(), ceiling();  // memory is touched, caches, threads and clocks are warm
   do {
     time(ceiling, &best.ceiling);
     time(work, &best.work);
   } while (seconds_now() - start < seconds);
   time(ceiling, &best.ceiling);
   return best;
+}
+
+// Operations a second. What one call does may differ from the next.
+double peak_rate(const Kernels& run) {
+  double start = seconds_now(), operations = run.peak_fma();
+  return operations / (seconds_now() - start);
 }
 
 // Work in operations or bytes a second, beside its ceiling.
@@ -69,12 +75,13 @@ struct Rate {
 };
 
 Rate beside_fma(const Kernels& run, double seconds, double operations, const std::function<void()>& work) {
-  double peak_operations = 0;
-  Times t = take_turns(run, seconds, work, [&] { peak_operations = run.peak_fma(); });
-  return {t.work, operations / t.work, peak_operations / t.ceiling};
+  double peak = 0;
+  Times t = take_turns(run, seconds, work, [&] { peak = std::max(peak, peak_rate(run)); });
+  return {t.work, operations / t.work, peak};
 }
 
-constexpr int64_t kStream = 1 << 26;  // floats: far more than any cache
+// Floats to stream: far more than any cache, and on a GPU enough to take a millisecond.
+int64_t stream_floats(const Kernels& run) { return int64_t(1) << (run.in_host_memory ? 26 : 30); }
 
 // n elements of noise in [−1, 1).
 void fill(const Kernels& run, act* x, size_t n, uint64_t seed) {
@@ -114,23 +121,20 @@ struct Bandwidth {
 };
 
 Bandwidth bandwidth(const Kernels& run, double seconds) {
-  Block memory(run, kStream);
-  int64_t n = kStream / 4;
+  int64_t all = stream_floats(run), n = all / 4;
+  Block memory(run, size_t(all));
   float* p = memory.data();
   Times t = take_turns(
-      run, seconds, [&] { run.stream_update(p, p + n, p + 2 * n, p + 3 * n, n); }, [&] { run.stream_read(p, kStream); });
-  return {4.0 * double(kStream) / t.ceiling, 28.0 * double(n) / t.work};
+      run, seconds, [&] { run.stream_update(p, p + n, p + 2 * n, p + 3 * n, n); }, [&] { run.stream_read(p, all); });
+  return {4.0 * double(all) / t.ceiling, 28.0 * double(n) / t.work};
 }
 
 void bench_peak(const Kernels& run, const Options& o) {
   Plan plan;
-  plan.add("memory to stream", 4.0 * double(kStream));
+  plan.add("memory to stream", 4.0 * double(stream_floats(run)));
   begin(run, o, plan);
   double fma = 0;
-  for (double start = seconds_now(); seconds_now() - start < o.seconds;) {
-    double now = seconds_now(), operations = run.peak_fma();
-    fma = std::max(fma, operations / (seconds_now() - now));
-  }
+  for (double start = seconds_now(); seconds_now() - start < o.seconds;) fma = std::max(fma, peak_rate(run));
   Bandwidth b = bandwidth(run, o.seconds);
   Results results(o.json, {"ceiling", ""});
   results.add(Json::object({{"bench", "peak"},
@@ -355,7 +359,7 @@ Plan plan_of_decoding(const Kernels& run, const ModelConfig& config, const Decod
   Plan plan;
   Weights::plan_memory(plan, run, param_layout(config));
   Decoder::plan_memory(plan, run, config, limits);
-  plan_floats(plan, "memory to be read", kStream);
+  plan_floats(plan, "memory to be read", double(stream_floats(run)));
   return plan;
 }
 
@@ -396,17 +400,18 @@ void bench_decode(const Kernels& run, const Options& o) {
   for (const ProductWeight& p : product_weights(config))
     if (!p.feedback || mode != DecodeMode::standard) bytes += double(p.in) * p.out * width;
   if (mode != DecodeMode::standard) bytes -= double(config.width) * config.width * width;  // W_G: gates are cached
-  Block stream(run, kStream);
+  int64_t streamed = stream_floats(run);
+  Block stream(run, size_t(streamed));
   double seconds = 1e30, standard = 1e30, read = 1e30;
   double begun = seconds_now();
   do {
     seconds = std::min(seconds, token_seconds(mode));
     standard = std::min(standard, mode == DecodeMode::standard ? seconds : token_seconds(DecodeMode::standard));
     double start = seconds_now();
-    run.stream_read(stream.data(), kStream);
+    run.stream_read(stream.data(), streamed);
     read = std::min(read, seconds_now() - start);
   } while (seconds_now() - begun < o.seconds * 2);
-  double rate = bytes / seconds, peak = 4.0 * kStream / read;
+  double rate = bytes / seconds, peak = 4.0 * double(streamed) / read;
   Results results(o.json, {"decode", "weights", "batch", "tokens/s", "GB/s", "of the bandwidth", "× STANDARD's time"});
   results.add(Json::object({{"bench", "decode"},
                             {"mode", o.mode},

@@ -31,6 +31,7 @@ TEST(CudaSampling, DrawsTheCpusTokens) {
       for (Sampling s : {Sampling{1, 0, 1}, Sampling{0.7f, 5, 1}, Sampling{1, 0, 0.8f}, Sampling{1.3f, 20, 0.9f}})
         compare(d, 40, vocab, noise(size_t(40) * vocab, vocab, 2), s);
     for (Sampling s : {Sampling{1, 0, 1}, Sampling{0.9f, 50, 0.95f}}) compare(d, 2, 3001, noise(2 * 3001, 7, 2), s);
+    for (int vocab : {20000, 50257}) compare(d, 1, vocab, noise(vocab, 8, 2), {0.9f, 50, 0.95f});
     compare(d, 0, 7, {}, {});
   });
 }

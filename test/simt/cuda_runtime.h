@@ -16,7 +16,9 @@ enum cudaError_t {
   cudaErrorInvalidConfiguration = 9,
   cudaErrorInvalidMemcpyDirection = 21,
   cudaErrorInsufficientDriver = 35,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
+  cudaErrorNoKernelImageForDevice = 209,
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
@@ -133,6 +135,11 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t);
 
 // --- Launches
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+struct cudaFuncAttributes {
+  size_t sharedSizeBytes;
+  int numRegs, maxThreadsPerBlock;
+};
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void* kernel);
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int value);
 
 struct cudaLaunchConfig_t {

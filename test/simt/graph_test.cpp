@@ -1,5 +1,6 @@
 // Work that is repeated as one CUDA graph: whatever changes from time to time, the results are right.
 #include <functional>
+#include <stdexcept>
 
 #include "../cuda/device.h"
 
@@ -62,6 +63,23 @@ TEST(CudaGraph, OfOtherWorkIsMadeAnew) {
       rows.repeated([&] { d.run.gather_rows(wide.data(), rows.in.data(), many.data(), 200, 4); });
     EXPECT_EQ(wide.values()[799], 15);
     rows.expect_gathered({4}, 2);
+  });
+}
+
+TEST(CudaGraph, WhoseWorkThrowsLeavesEverythingAsItWas) {
+  with_cuda_tables([](const Device& d) {
+    for (int before : {0, 1, 2, 3}) {  // direct, captured, compared
+      Rows rows(d);
+      for (int i = 0; i < before; ++i) rows.expect_gathered({i, 1});
+      EXPECT_THROW(rows.repeated([&] {
+        d.run.zero(rows.out.data(), 40);
+        throw std::runtime_error("enough");
+      }),
+                   std::runtime_error);
+      int source[] = {3};
+      d.run.gather_rows(rows.out.data(), rows.in.data(), source, 1, 4);
+      EXPECT_EQ(rows.out.values()[0], 12);
+    }
   });
 }
 

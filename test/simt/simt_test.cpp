@@ -86,9 +86,18 @@ __global__ void reverse(float* out) {
 
 TEST(SimtBarrier, PutsWritesBeforeTheReadsBehindIt) {
   for (int threads : {1, 31, 32, 100, 1024}) {
-    auto out = results(reverse, threads, kRow);
-    for (int i = 0; i < threads; ++i) EXPECT_EQ(out[i], float(threads - 1 - i));
+    OnDevice<float> out(threads);
+    cudaLaunchConfig_t config = {};
+    config.blockDim = dim3(unsigned(threads)), config.dynamicSmemBytes = kRow;
+    EXPECT_EQ(cudaLaunchKernelEx(&config, reverse, out.data()), cudaSuccess);
+    std::vector<float> values = out.values();
+    for (int i = 0; i < threads; ++i) EXPECT_EQ(values[i], float(threads - 1 - i));
   }
+}
+
+TEST(SimtBarrierDeathTest, LaunchKeepsBlocksToWhatHasRegistersOnEveryGpu) {
+  OnDevice<float> out(257);
+  EXPECT_DEATH(launch(reverse, 1, 257, kRow, nullptr, out.data()), "a block of 257 × 1 × 1 threads");
 }
 
 constexpr int kReadsTooEarly = __LINE__ + 5;

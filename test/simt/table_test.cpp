@@ -34,6 +34,14 @@ TEST(Devices, WithATooOldDriverAreRefusedInOneLine) {
   simt::set_driver_version(13000);
 }
 
+TEST(Devices, ThatThisBuildHasNoKernelsForAreRefusedInOneLine) {
+  simt::fail_next(cudaErrorNoKernelImageForDevice, 1);  // the first call counts the devices
+  EXPECT_EQ(
+      message_of([] { kernels_for("cuda"); }),
+      "--device cuda: this build's kernels are not for this machine's GPU, Emulated GPU (make clean && make); use "
+      "--device cpu or auto");
+}
+
 TEST(Devices, OfTooLittleMemoryAreFoundOutByThePlan) {
   const Kernels& run = kernels_for("cuda");
   Plan plan;
