@@ -33,6 +33,7 @@ struct cublasLtMatmulPreferenceOpaque_t {
 namespace {
 
 cublasLtContext the_context;
+bool no_algorithms = false;
 
 // Rows × columns of a factor as floats, the rows of one column one after another.
 std::vector<float> factor(const cublasLtMatrixLayoutOpaque_t& layout, const void* matrix, bool transposed) {
@@ -45,6 +46,8 @@ std::vector<float> factor(const cublasLtMatrixLayoutOpaque_t& layout, const void
 }
 
 }  // namespace
+
+void simt::refuse_products(bool refuse) { no_algorithms = refuse; }
 
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "success" : "cuBLASLt does not take this";
@@ -100,7 +103,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t found[], int* count) {
-  *count = wanted > 0 ? 1 : 0;
+  *count = wanted > 0 && !no_algorithms ? 1 : 0;
+  if (no_algorithms) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (*count == 0) return CUBLAS_STATUS_SUCCESS;
   found[0] = {};
   for (int i = 0; i < 4; ++i) found[0].algo.data[i] = preference->value[CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i];

@@ -38,6 +38,11 @@ struct cublasLtMatmulHeuristicResult_t {
   int reserved[4];
 };
 
+namespace simt {
+// From now on no shape has an algorithm.
+void refuse_products(bool);
+}  // namespace simt
+
 const char* cublasLtGetStatusString(cublasStatus_t);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t*);
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t*, cublasComputeType_t, cudaDataType_t scale);
