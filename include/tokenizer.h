@@ -1,21 +1,79 @@
-// Tokens of text: raw bytes (0 … 255), then the specials. The end-of-text marker is a target at a document's end, and
-// the prompt where a prompt is empty; no byte sequence in a text becomes it.
+// Byte-level BPE: a text's bytes are tokens, and pairs of neighbours become one token, the pair of lowest rank first,
+// within the pieces that a pattern cuts (pretokenizer.h). A vocabulary without merges is bytes as tokens. Encoding takes
+// any bytes and decoding gives them back. Special tokens are ids beside the bytes' ones: end-of-text is a target at a
+// document's end, and the prompt where a prompt is empty; special tokens in a text are text, unless they are allowed.
 #pragma once
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-constexpr int kEndOfText = 256;
-constexpr int kByteVocab = 257;
+#include "json.h"
+#include "pretokenizer.h"
 
-std::vector<int> encode(const std::string& text);
-std::string decode(const std::vector<int>& tokens);  // specials and out-of-range ids give nothing
-std::string decode_token(int token);
+class Tokenizer {
+ public:
+  struct Merge {
+    int left, right;
+  };
+  struct Special {
+    std::string text;
+    int id;
+  };
+
+  // Bytes, 0 … 255, and end-of-text, 256.
+  Tokenizer();
+  // Merges in order of rank; merge i makes token 256 + i, specials follow. What BPE training returns.
+  Tokenizer(Pattern, const std::vector<Merge>&, const std::vector<std::string>& specials);
+  // Reads a file, whatever its kind: Hugging Face's tokenizer.json; tiktoken's ranks (known by their number, else cut by
+  // `pattern`, which is empty or a name); GPT-2's, where it is the folder or either file of vocab.bpe and encoder.json.
+  // "bytes" is the tokenizer without merges. Fails by naming what is wrong, or what it does not know.
+  static Tokenizer load(const std::string& path, const std::string& pattern = "");
+  // A tokenizer.json that Hugging Face's library loads and that encodes identically. Fails for tiktoken's tokenizers
+  // where merges of pairs do not say the same.
+  std::string to_json() const;
+
+  int vocab() const;        // ids are below it; some may stand for nothing
+  int end_of_text() const;  // the special <|endoftext|>, else the one that ends a text by another name
+  Pattern pattern() const;
+  const std::vector<Special>& specials() const;
+  uint32_t checksum() const;  // of all that encoding depends on
+
+  // A token's bytes; a special's are its text. Empty for ids that stand for nothing, and out of range.
+  std::string_view bytes_of(int token) const;
+  bool is_special(int token) const;
+
+  std::vector<int> encode(std::string_view text, bool specials_allowed = false) const;
+  std::string decode(const std::vector<int>& tokens) const;  // specials give nothing
+
+ private:
+  friend class Encoder;
+  struct Tables;
+  std::shared_ptr<const Tables> tables_;  // shared: a copy costs nothing
+};
+
+// Encodes much text fast: remembers how pieces were encoded. One a thread.
+class Encoder {
+ public:
+  explicit Encoder(const Tokenizer&);
+  ~Encoder();
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+  // Appends the text's tokens. Time grows as n log n at most, whatever the text.
+  void encode(std::string_view text, std::vector<int>* tokens, bool specials_allowed = false);
+
+ private:
+  struct Memory;
+  Tokenizer tokenizer_;
+  std::unique_ptr<Memory> memory_;
+};
 
 // Cuts a stream of bytes at UTF-8 borders, so that streaming output shows whole characters: push bytes, print what
 // comes back; what is left at the end comes from flush(). Invalid bytes pass through as they are.
 class Utf8Stream {
  public:
-  std::string push(const std::string& bytes);
+  std::string push(std::string_view bytes);
   std::string flush();
 
  private:

@@ -1,0 +1,26 @@
+// How a text is cut into pieces before byte pairs are merged, so that no token spans two of them: the patterns of GPT-2,
+// cl100k, o200k and their relatives, each a hand-written automaton over Unicode properties. A piece's end depends on the
+// text from its beginning on alone; bytes that are not UTF-8 are characters of their own, which are neither letters,
+// numbers nor spaces.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+enum class Pattern {
+  none,    // the whole text is one piece
+  gpt2,    // GPT-2, r50k, p50k: words, numbers and signs, each with a space before it
+  cl100k,  // tiktoken's cl100k: words with one sign before them, numbers of at most three digits, signs with line ends
+  llama3,  // as Hugging Face's tokenizers write cl100k: spaces and line ends at a text's end are not joined
+  qwen2,   // llama3 with single digits
+  o200k,   // words end where capitals begin; a mark is part of a word
+};
+const char* name_of(Pattern);
+std::vector<std::string> pattern_names();               // of all but none
+Pattern pattern_named(const std::string& name);         // fails with the names there are
+const char* regex_of(Pattern);                          // as tokenizer.json has it; null for none
+bool pattern_of_regex(const std::string& regex, Pattern*);  // false where the pattern is unknown
+
+// The end of the piece that begins at `at` < text.size().
+size_t piece_end(Pattern, std::string_view text, size_t at);

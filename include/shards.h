@@ -1,0 +1,59 @@
+// Token files as llm.c has them. A header of 256 little-endian int32: magic, version, number of tokens, zeros; then the
+// tokens: uint16 (magic 20240520, version 1) or uint32 (20240801, 7). A document is an end-of-text token and then its
+// own, up to the next end-of-text; a file may begin or end within a document.
+//
+// A mask, where there is one, lies beside NAME.bin as NAME.mask: a byte a token, 1 where it may be a target, else 0.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+// Tokens of 16 or 32 bits that lie in memory or in a mapped file, and which of them may be targets. A copy costs
+// nothing.
+class Tokens {
+ public:
+  Tokens() = default;
+  // In memory; an empty mask lets every token be a target.
+  explicit Tokens(std::vector<uint16_t> tokens, std::vector<uint8_t> mask = {});
+  explicit Tokens(std::vector<uint32_t> tokens, std::vector<uint8_t> mask = {});
+  // Maps a token file, and its mask where it has one. Fails by name for what is truncated, too long or no token file,
+  // and where the mask has another size.
+  static Tokens map(const std::string& path);
+
+  int64_t size() const { return size_; }
+  int bits() const { return bits_; }
+  int operator[](int64_t i) const {
+    return bits_ == 16 ? static_cast<const uint16_t*>(tokens_)[i] : int(static_cast<const uint32_t*>(tokens_)[i]);
+  }
+  bool may_be_target(int64_t i) const { return !mask_ || mask_[i]; }
+  bool has_mask() const { return mask_; }
+  Tokens part(int64_t begin, int64_t end) const;
+
+ private:
+  std::shared_ptr<const void> owner_, mask_owner_;
+  const void* tokens_ = nullptr;
+  const uint8_t* mask_ = nullptr;
+  int64_t size_ = 0;
+  int bits_ = 16;
+};
+
+// What a token file's header says.
+struct ShardHeader {
+  int bits;
+  int64_t tokens;
+};
+constexpr int kShardHeaderBytes = 1024;
+// Fails by name where it is not a token file or its size is not what its header says.
+ShardHeader read_shard_header(const std::string& path);
+std::string shard_header(int bits, int64_t tokens);  // its 1024 bytes
+int bits_for_vocab(int vocab);                       // 16 up to 65,536 ids
+std::string mask_path(const std::string& shard);     // NAME.mask of NAME.bin
+
+// The files that a pattern names (*, ?, [...]; a folder means its *.bin), sorted; validation are those whose file name
+// holds "val", as in llm.c. Fails where there are none.
+struct ShardNames {
+  std::vector<std::string> train, validation;
+};
+bool names_shards(const std::string& data);  // does --data mean token files?
+ShardNames find_shards(const std::string& data);
