@@ -466,7 +466,7 @@ std::string Tokenizer::to_json() const {
     if (!apart[id] && !bytes_of(id).empty()) vocabulary.members.emplace_back(to_characters(bytes_of(id)), id);
   for (const MergeRule& rule : t.rules)
     merges.items.push_back(Json::array({to_characters(bytes_of(rule.left)), to_characters(bytes_of(rule.right))}));
-  return write_json_indented(Json::object({{"version", "1.0"},
+  return write_json(Json::object({{"version", "1.0"},
                                            {"truncation", Json()},
                                            {"padding", Json()},
                                            {"added_tokens", added},
