@@ -24,3 +24,7 @@ bool pattern_of_regex(const std::string& regex, Pattern*);  // false where the p
 
 // The end of the piece that begins at `at` < text.size().
 size_t piece_end(Pattern, std::string_view text, size_t at);
+
+// The same for a loop over many pieces.
+using PieceEnd = size_t (*)(std::string_view text, size_t at);
+PieceEnd piece_end_of(Pattern);

@@ -22,6 +22,8 @@ class Tokenizer {
     int id;
   };
 
+  struct Tables;  // src/tokenizer_tables.h
+
   // Bytes, 0 … 255, and end-of-text, 256.
   Tokenizer();
   // Merges in order of rank; merge i makes token 256 + i, specials follow. What BPE training returns.
@@ -30,12 +32,11 @@ class Tokenizer {
   // `pattern`, which is empty or a name); GPT-2's, where it is the folder or either file of vocab.bpe and encoder.json.
   // "bytes" is the tokenizer without merges. Fails by naming what is wrong, or what it does not know.
   static Tokenizer load(const std::string& path, const std::string& pattern = "");
-  // A tokenizer.json that Hugging Face's library loads and that encodes identically. Fails for tiktoken's tokenizers
-  // where merges of pairs do not say the same.
+  // A tokenizer.json that Hugging Face's library loads and that encodes identically.
   std::string to_json() const;
 
   int vocab() const;        // ids are below it; some may stand for nothing
-  int end_of_text() const;  // the special <|endoftext|>, else the one that ends a text by another name
+  int end_of_text() const;  // the special <|endoftext|>, else the one that ends a text by another name; −1: none
   Pattern pattern() const;
   const std::vector<Special>& specials() const;
   uint32_t checksum() const;  // of all that encoding depends on
@@ -49,7 +50,6 @@ class Tokenizer {
 
  private:
   friend class Encoder;
-  struct Tables;
   std::shared_ptr<const Tables> tables_;  // shared: a copy costs nothing
 };
 
@@ -60,10 +60,12 @@ class Encoder {
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
-  // Appends the text's tokens. Time grows as n log n at most, whatever the text.
+  // Appends the text's tokens. Time grows as n log n at most, whatever the text. (A piece of more than 64 MiB, which no
+  // space or sign divides, is encoded in parts of 64 MiB.)
   void encode(std::string_view text, std::vector<int>* tokens, bool specials_allowed = false);
 
  private:
+  void encode_plain(std::string_view text, std::vector<int>* tokens);
   struct Memory;
   Tokenizer tokenizer_;
   std::unique_ptr<Memory> memory_;

@@ -1,63 +1,345 @@
-// Bytes as tokens, and UTF-8 borders in a stream of bytes.
+// Byte pairs merged by rank. Most pieces of a text have been seen before, so an encoder remembers how the short ones came
+// out; the rest of the time goes into looking up pairs.
 #include "tokenizer.h"
 
 #include <algorithm>
+#include <cstring>
 
-std::vector<int> encode(const std::string& text) {
-  std::vector<int> tokens(text.size());
-  for (size_t i = 0; i < text.size(); ++i) tokens[i] = static_cast<unsigned char>(text[i]);
-  return tokens;
+#include "error.h"
+#include "files.h"
+#include "tokenizer_tables.h"
+
+// --- Tables
+
+PairTable::PairTable(const std::vector<MergeRule>& rules) {
+  int bits = 4;
+  while ((size_t(1) << bits) < 2 * rules.size()) ++bits;
+  slots_.resize(size_t(1) << bits);
+  shift_ = 64 - bits;
+  for (const MergeRule& rule : rules) {
+    Slot& slot = slots_[place(key(rule.left, rule.right))];
+    if (slot.key == kNone) slot = {key(rule.left, rule.right), uint32_t(rule.rank), rule.id};
+  }
 }
 
-std::string decode_token(int token) { return token >= 0 && token < 256 ? std::string(1, char(token)) : std::string(); }
+TokenTable::TokenTable(const Vocabulary& vocabulary) : vocabulary_(&vocabulary) {
+  int bits = 4;
+  while ((size_t(1) << bits) < 2 * size_t(vocabulary.size())) ++bits;
+  slots_.assign(size_t(1) << bits, -1);
+  shift_ = 64 - bits;
+}
 
-std::string decode(const std::vector<int>& tokens) {
+size_t TokenTable::place(std::string_view bytes) const {
+  size_t at = hash_bytes(bytes) >> shift_;
+  while (slots_[at] >= 0 && vocabulary_->bytes(slots_[at]) != bytes) at = (at + 1) & (slots_.size() - 1);
+  return at;
+}
+
+bool TokenTable::insert(int id) {
+  int& slot = slots_[place(vocabulary_->bytes(id))];
+  if (slot >= 0) return false;
+  slot = id;
+  return true;
+}
+
+uint64_t hash_bytes(std::string_view bytes) {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  uint64_t hash = bytes.size() * kOdd;
+  auto mix = [&](uint64_t word) { hash = (hash ^ word) * kOdd, hash ^= hash >> 29; };
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data(), 8);
+    mix(word);
+  }
+  uint64_t rest = 0;
+  std::memcpy(&rest, bytes.data(), bytes.size());
+  mix(rest);
+  return hash * kOdd;
+}
+
+// Texts that are found in a text before it is cut into pieces, by first byte, the longest first.
+TextFinder::TextFinder(std::vector<Tokenizer::Special> texts) : texts_(std::move(texts)) {
+  std::erase_if(texts_, [](const Tokenizer::Special& s) { return s.text.empty(); });
+  auto first = [](const Tokenizer::Special& s) { return static_cast<unsigned char>(s.text[0]); };
+  std::sort(texts_.begin(), texts_.end(), [&](const auto& a, const auto& b) {
+    return first(a) != first(b) ? first(a) < first(b) : a.text.size() > b.text.size();
+  });
+  for (int byte = 0, i = 0; byte < 256; ++byte) {
+    begin_[byte] = i;
+    while (i < int(texts_.size()) && first(texts_[i]) == byte) ++i;
+    begin_[byte + 1] = i;
+  }
+}
+
+const Tokenizer::Special* TextFinder::find(std::string_view text, size_t* at) const {
+  if (texts_.empty()) return nullptr;
+  for (; *at < text.size(); ++*at) {
+    int byte = static_cast<unsigned char>(text[*at]);
+    for (int i = begin_[byte]; i < begin_[byte + 1]; ++i)
+      if (text.substr(*at, texts_[i].text.size()) == texts_[i].text) return &texts_[i];
+  }
+  return nullptr;
+}
+
+static uint32_t checksum_of(const Tokenizer::Tables& t) {
+  uint32_t crc = crc32c(0, &t.pattern, sizeof t.pattern);
+  for (int id = 0; id < t.vocabulary.size(); ++id) {
+    std::string_view bytes = t.vocabulary.bytes(id);
+    uint64_t size = bytes.size();
+    crc = crc32c(crc32c(crc, &size, sizeof size), bytes.data(), bytes.size());
+  }
+  crc = crc32c(crc, t.rules.data(), t.rules.size() * sizeof(MergeRule));
+  for (const Tokenizer::Special& special : t.specials) crc = crc32c(crc, &special.id, sizeof special.id);
+  return crc32c(crc, &t.whole_first, sizeof t.whole_first);
+}
+
+// The name that a document's end has, in order of preference.
+static int find_end_of_text(const std::vector<Tokenizer::Special>& specials) {
+  for (const char* name : {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|im_end|>"})
+    for (const Tokenizer::Special& special : specials)
+      if (special.text == name) return special.id;
+  return specials.empty() ? -1 : specials.back().id;
+}
+
+void Tokenizer::Tables::finish() {
+  std::sort(rules.begin(), rules.end(), [](const MergeRule& a, const MergeRule& b) {
+    return std::tie(a.rank, a.left, a.right) < std::tie(b.rank, b.left, b.right);
+  });
+  pairs = PairTable(rules);
+  special.assign(vocabulary.size(), 0);
+  for (const Special& s : specials) special[s.id] = 1;
+  std::vector<Special> all = specials;
+  all.insert(all.end(), added.begin(), added.end());
+  always = TextFinder(added), allowed = TextFinder(all);
+  end_of_text = find_end_of_text(specials);
+  whole = TokenTable(vocabulary);
+  if (whole_first)
+    for (int id = 0; id < vocabulary.size(); ++id)
+      if (!special[id] && !vocabulary.bytes(id).empty()) whole.insert(id);
+  checksum = checksum_of(*this);
+}
+
+Tokenizer::Tokenizer() : Tokenizer(Pattern::none, {}, {"<|endoftext|>"}) {}
+
+Tokenizer::Tokenizer(Pattern pattern, const std::vector<Merge>& merges, const std::vector<std::string>& specials) {
+  auto tables = std::make_shared<Tables>();
+  tables->pattern = pattern;
+  for (int byte = 0; byte < 256; ++byte) {
+    tables->byte_token[byte] = byte;
+    tables->vocabulary.append(std::string(1, char(byte)));
+  }
+  for (const Merge& merge : merges) {
+    int id = tables->vocabulary.size();
+    check(merge.left >= 0 && merge.left < id && merge.right >= 0 && merge.right < id, "merge of %d and %d into %d",
+          merge.left, merge.right, id);
+    std::string left(tables->vocabulary.bytes(merge.left));
+    tables->vocabulary.append(left + std::string(tables->vocabulary.bytes(merge.right)));
+    tables->rules.push_back({merge.left, merge.right, id - 256, id});
+  }
+  for (const std::string& text : specials) {
+    tables->specials.push_back({text, tables->vocabulary.size()});
+    tables->vocabulary.append(text);
+  }
+  tables->finish();
+  tables_ = tables;
+}
+
+int Tokenizer::vocab() const { return tables_->vocabulary.size(); }
+int Tokenizer::end_of_text() const { return tables_->end_of_text; }
+Pattern Tokenizer::pattern() const { return tables_->pattern; }
+const std::vector<Tokenizer::Special>& Tokenizer::specials() const { return tables_->specials; }
+uint32_t Tokenizer::checksum() const { return tables_->checksum; }
+
+std::string_view Tokenizer::bytes_of(int token) const {
+  return token >= 0 && token < vocab() ? tables_->vocabulary.bytes(token) : std::string_view();
+}
+
+bool Tokenizer::is_special(int token) const { return token >= 0 && token < vocab() && tables_->special[token]; }
+
+std::string Tokenizer::decode(const std::vector<int>& tokens) const {
   std::string text;
-  for (int token : tokens) text += decode_token(token);
+  for (int token : tokens)
+    if (!is_special(token)) text += bytes_of(token);
   return text;
 }
 
+std::vector<int> Tokenizer::encode(std::string_view text, bool specials_allowed) const {
+  std::vector<int> tokens;
+  Encoder(*this).encode(text, &tokens, specials_allowed);
+  return tokens;
+}
+
+// --- Encoding
+
 namespace {
 
-// How many bytes the character has that this byte leads; 1 for ASCII and for what leads nothing.
-int utf8_length(unsigned char lead) {
-  if (lead >= 0xc2 && lead <= 0xdf) return 2;
-  if (lead >= 0xe0 && lead <= 0xef) return 3;
-  if (lead >= 0xf0 && lead <= 0xf4) return 4;
-  return 1;
-}
+constexpr size_t kShort = 96;            // up to here looking through all pairs is faster than keeping them in a heap
+constexpr size_t kLongest = 1 << 26;     // a longer piece is encoded in parts: merging takes 40 bytes of memory a byte
+constexpr uint32_t kNever = UINT32_MAX;  // the rank of a pair that does not merge
 
-// May `second` follow `lead`? Beyond being a continuation byte: no overlong forms, no surrogates, nothing above
-// U+10FFFF (the Unicode Standard, table 3-7).
-bool may_follow(unsigned char lead, unsigned char second) {
-  unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  return second >= low && second <= high;
-}
-
-// How many bytes at the end of `bytes` begin a character that further bytes could complete.
-size_t unfinished_bytes(const std::string& bytes) {
-  auto at_end = [&](size_t i) { return static_cast<unsigned char>(bytes[bytes.size() - i]); };  // 1 is the last byte
-  for (size_t n = 1; n <= std::min<size_t>(3, bytes.size()); ++n) {
-    if ((at_end(n) & 0xc0) == 0x80) continue;  // a continuation: its lead stands further left
-    bool unfinished = utf8_length(at_end(n)) > int(n) && (n == 1 || may_follow(at_end(n), at_end(n - 1)));
-    return unfinished ? n : 0;
+// Merges the symbols of a short piece in place; returns how many are left.
+size_t merge_short(const PairTable& pairs, int* symbols, size_t count) {
+  uint32_t ranks[kShort];  // of symbol i with the next
+  auto rank = [&](size_t i) { return i + 1 < count ? pairs.find(symbols[i], symbols[i + 1]).rank : kNever; };
+  for (size_t i = 0; i < count; ++i) ranks[i] = rank(i);
+  for (;;) {
+    size_t best = 0;
+    for (size_t i = 1; i < count; ++i)
+      if (ranks[i] < ranks[best]) best = i;
+    if (ranks[best] == kNever) return count;
+    symbols[best] = pairs.find(symbols[best], symbols[best + 1]).id;
+    --count;
+    std::copy(symbols + best + 2, symbols + count + 1, symbols + best + 1);
+    std::copy(ranks + best + 2, ranks + count + 1, ranks + best + 1);
+    ranks[best] = rank(best);
+    if (best > 0) ranks[best - 1] = rank(best - 1);
   }
-  return 0;
+}
+
+// The same for a piece of any length: symbols in a list, pairs in a heap by rank, the leftmost first. An entry whose
+// pair is no longer there is known by its rank.
+size_t merge_long(const PairTable& pairs, int* symbols, size_t count) {
+  constexpr uint32_t kEnd = UINT32_MAX;
+  std::vector<uint32_t> next(count), before(count);
+  std::vector<uint64_t> heap;  // rank, position
+  for (size_t i = 0; i < count; ++i) next[i] = i + 1 < count ? uint32_t(i + 1) : kEnd, before[i] = uint32_t(i - 1);
+  auto later = std::greater<>();
+  auto entry = [&](uint32_t i) {
+    uint32_t rank = next[i] == kEnd ? kNever : pairs.find(symbols[i], symbols[next[i]]).rank;
+    return uint64_t(rank) << 32 | i;
+  };
+  for (uint32_t i = 0; i + 1 < count; ++i)
+    if (uint64_t e = entry(i); e >> 32 != kNever) heap.push_back(e);
+  std::make_heap(heap.begin(), heap.end(), later);
+  auto push = [&](uint32_t i) {
+    uint64_t e = entry(i);
+    if (e >> 32 == kNever) return;
+    heap.push_back(e);
+    std::push_heap(heap.begin(), heap.end(), later);
+  };
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    uint64_t e = heap.back();
+    uint32_t i = uint32_t(e);
+    heap.pop_back();
+    if (symbols[i] < 0 || entry(i) != e) continue;
+    uint32_t gone = next[i];
+    symbols[i] = pairs.find(symbols[i], symbols[gone]).id;
+    symbols[gone] = -1;
+    next[i] = next[gone];
+    if (next[i] != kEnd) before[next[i]] = i;
+    push(i);
+    if (before[i] != kEnd) push(before[i]);
+  }
+  return size_t(std::remove(symbols, symbols + count, -1) - symbols);
+}
+
+// A character's border at or before `at`.
+size_t character_border(std::string_view text, size_t at) {
+  for (size_t i = at; i > 0 && at - i < 4; --i)
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return i;
+  return at;
+}
+
+void append_piece(const Tokenizer::Tables& t, std::string_view piece, std::vector<int>* tokens) {
+  for (; piece.size() > kLongest; piece.remove_prefix(character_border(piece, kLongest)))
+    append_piece(t, piece.substr(0, character_border(piece, kLongest)), tokens);
+  if (t.whole_first)
+    if (int id = t.whole.find(piece); id >= 0) return tokens->push_back(id);
+  size_t first = tokens->size();
+  for (unsigned char byte : piece) tokens->push_back(t.byte_token[byte]);
+  if (piece.size() < 2) return;
+  auto merge = piece.size() <= kShort ? merge_short : merge_long;
+  tokens->resize(first + merge(t.pairs, tokens->data() + first, piece.size()));
+}
+
+// A short piece as a key: its bytes, zeros, and its length in the last byte.
+struct Key {
+  uint64_t low, high;
+  bool operator==(const Key&) const = default;
+};
+constexpr size_t kKeyBytes = 15;
+
+Key key_of(std::string_view text, size_t at, size_t length) {
+  unsigned char bytes[16];
+  if (at + 16 <= text.size()) {
+    std::memcpy(bytes, text.data() + at, 16);
+  } else {
+    std::memset(bytes, 0, 16);
+    std::memcpy(bytes, text.data() + at, length);
+  }
+  Key key;
+  std::memcpy(&key, bytes, 16);
+  key.low &= length >= 8 ? ~uint64_t(0) : (uint64_t(1) << 8 * length) - 1;
+  key.high &= length <= 8 ? 0 : (uint64_t(1) << 8 * (length - 8)) - 1;
+  key.high |= uint64_t(length) << 56;
+  return key;
 }
 
 }  // namespace
 
-std::string Utf8Stream::push(const std::string& bytes) {
-  std::string whole = pending_ + bytes;
-  size_t keep = unfinished_bytes(whole);
-  pending_ = whole.substr(whole.size() - keep);
-  whole.resize(whole.size() - keep);
-  return whole;
+// How short pieces were encoded, by their hash; a newer one takes an older one's place. The key's length byte holds the
+// number of tokens, too.
+struct Encoder::Memory {
+  static constexpr int kBits = 15, kTokens = 4;
+  struct Entry {
+    Key key = {};
+    int count = 0;
+    int tokens[kTokens];
+  };
+  std::vector<Entry> entries = std::vector<Entry>(size_t(1) << kBits);
+  Entry& find(const Key& key) {
+    uint64_t hash = (key.low ^ (key.high * 0xc2b2ae3d27d4eb4f)) * 0x9e3779b97f4a7c15;
+    return entries[(hash ^ hash >> 32) * 0x9e3779b97f4a7c15 >> (64 - kBits)];
+  }
+};
+
+Encoder::Encoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+Encoder::~Encoder() = default;
+
+void Encoder::encode(std::string_view text, std::vector<int>* tokens, bool specials_allowed) {
+  const Tokenizer::Tables& t = *tokenizer_.tables_;
+  const TextFinder& finder = specials_allowed ? t.allowed : t.always;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = begin;
+    const Tokenizer::Special* special = finder.find(text, &end);
+    if (!special) end = text.size();
+    encode_plain(text.substr(begin, end - begin), tokens);
+    if (special) tokens->push_back(special->id);
+    begin = end + (special ? special->text.size() : 0);
+  }
 }
 
-std::string Utf8Stream::flush() {
-  std::string rest;
-  rest.swap(pending_);
-  return rest;
+void Encoder::encode_plain(std::string_view text, std::vector<int>* tokens) {
+  const Tokenizer::Tables& t = *tokenizer_.tables_;
+  if (t.rules.empty() && !t.whole_first) {  // bytes
+    for (unsigned char byte : text) tokens->push_back(t.byte_token[byte]);
+    return;
+  }
+  if (!memory_ && text.size() > 256) memory_ = std::make_unique<Memory>();
+  PieceEnd piece_end = piece_end_of(t.pattern);
+  for (size_t at = 0, end; at < text.size(); at = end) {
+    end = piece_end(text, at);
+    size_t length = end - at;
+    if (length == 1) {
+      tokens->push_back(t.byte_token[static_cast<unsigned char>(text[at])]);
+      continue;
+    }
+    if (!memory_ || length > kKeyBytes) {
+      append_piece(t, text.substr(at, length), tokens);
+      continue;
+    }
+    Key key = key_of(text, at, length);
+    Memory::Entry& entry = memory_->find(key);
+    if (entry.key == key) {
+      tokens->insert(tokens->end(), entry.tokens, entry.tokens + entry.count);
+      continue;
+    }
+    size_t first = tokens->size();
+    append_piece(t, text.substr(at, length), tokens);
+    size_t count = tokens->size() - first;
+    if (count > Memory::kTokens) continue;
+    entry.key = key, entry.count = int(count);
+    std::copy(tokens->begin() + first, tokens->end(), entry.tokens);
+  }
 }
