@@ -22,7 +22,7 @@ PairTable::PairTable(const std::vector<MergeRule>& rules) {
   }
 }
 
-TokenTable::TokenTable(const Vocabulary& vocabulary) : vocabulary_(&vocabulary) {
+TokenTable::TokenTable(const TokenBytes& vocabulary) : vocabulary_(&vocabulary) {
   int bits = 4;
   while ((size_t(1) << bits) < 2 * size_t(vocabulary.size())) ++bits;
   slots_.assign(size_t(1) << bits, -1);
