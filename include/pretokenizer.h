@@ -17,9 +17,9 @@ enum class Pattern {
   o200k,   // words end where capitals begin; a mark is part of a word
 };
 const char* name_of(Pattern);
-std::vector<std::string> pattern_names();               // of all but none
-Pattern pattern_named(const std::string& name);         // fails with the names there are
-const char* regex_of(Pattern);                          // as tokenizer.json has it; null for none
+std::vector<std::string> pattern_names();                   // of all but none
+Pattern pattern_named(const std::string& name);             // fails with the names there are
+const char* regex_of(Pattern);                              // as tokenizer.json has it; null for none
 bool pattern_of_regex(const std::string& regex, Pattern*);  // false where the pattern is unknown
 
 // The end of the piece that begins at `at` < text.size().

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "json.h"
 #include "pretokenizer.h"
 
 class Tokenizer {
