@@ -8,6 +8,7 @@
 #include "error.h"
 #include "files.h"
 #include "tokenizer_tables.h"
+#include "utf8.h"
 
 // --- Tables
 
@@ -245,13 +246,6 @@ size_t merge_long(const PairTable& pairs, int* symbols, size_t count) {
     if (before[i] != kEnd) push(before[i]);
   }
   return size_t(std::remove(symbols, symbols + count, -1) - symbols);
-}
-
-// A character's border at or before `at`.
-size_t character_border(std::string_view text, size_t at) {
-  for (size_t i = at; i > 0 && at - i < 4; --i)
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return i;
-  return at;
 }
 
 void append_piece(const Tokenizer::Tables& t, std::string_view piece, std::vector<int>* tokens) {
