@@ -120,7 +120,9 @@ class Loader {
   void seek(DataPosition position);  // fails where there is no such row: it is other data
 
   int64_t tokens() const;  // in all shards
-  int64_t shard_rows();    // of T, in the shard where position() is
+  // Of the shard where position() is: its rows of T, and its tokens.
+  int64_t shard_rows();
+  int64_t shard_tokens();
 
  private:
   void load(int64_t epoch, int64_t place);

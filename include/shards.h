@@ -23,6 +23,8 @@ class Tokens {
 
   int64_t size() const { return size_; }
   int bits() const { return bits_; }
+  const void* bytes() const { return tokens_; }
+  size_t byte_size() const { return size_t(size_) * size_t(bits_ / 8); }
   int operator[](int64_t i) const {
     return bits_ == 16 ? static_cast<const uint16_t*>(tokens_)[i] : int(static_cast<const uint32_t*>(tokens_)[i]);
   }

@@ -254,6 +254,11 @@ int64_t Loader::shard_rows() {
   return rows_.count();
 }
 
+int64_t Loader::shard_tokens() {
+  load(position_.epoch, position_.shard);
+  return shard_.size();
+}
+
 void Loader::seek(DataPosition position) {
   auto [epoch, shard, row] = position;
   check(epoch >= 0 && shard >= 0 && row >= 0, "sought row %lld of shard %lld in epoch %lld", (long long)row,
