@@ -4,6 +4,7 @@
 //                       config.json            the model
 //                       optimizer.safetensors  moments, by "<kind>.<parameter>"
 //                       state.json             step, data position, flags, …: what a resumed run continues from
+//                       tokenizer.json         what text its tokens are; none where only their ids are known
 //                       manifest.json          {"format": 1, "files": {name: {"bytes": n, "crc32c": "89abcdef"}}},
 //                       written last
 //
@@ -16,10 +17,12 @@
 
 #include "json.h"
 #include "safetensors.h"
+#include "tokenizer.h"
 
 struct CheckpointContents {
   std::vector<TensorView> model, optimizer;
   Json config, state;
+  std::string tokenizer = {};  // tokenizer.json; empty: none
 };
 
 // Writes OUT/step_%08d and returns its path; then keeps only the newest `keep` whole checkpoints (0: all), the one just
@@ -43,5 +46,7 @@ std::string find_checkpoint(const std::string& path);
 std::string latest_sound_checkpoint(const std::string& out);
 // Checks every file against the manifest; fails by naming the file that is missing, truncated or changed.
 void verify_checkpoint(const std::string& path);
+// The tokenizer of a checkpoint's model: ids only where it has none.
+Tokenizer read_tokenizer(const std::string& checkpoint, int vocab, int end_of_text);
 // One of a checkpoint's JSON files; its checksum is looked at before anything is made of it.
 Json read_checkpoint_json(const std::string& checkpoint, const std::string& name);

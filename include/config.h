@@ -10,7 +10,8 @@ enum class PlainInput { normed, raw };          // u = rmsnorm(e; g_in), or e it
 constexpr int kMostLayers = 4096;  // more is no model, but a damaged file
 
 struct ModelConfig {
-  int vocab = 257;               // bytes and end-of-text
+  int vocab = 257;               // tokens: as many as the tokenizer has ids
+  int end_of_text = 256;         // the one that ends a document
   int layers = 1;                // L
   int width = 64;                // D
   int heads = 4;                 // H

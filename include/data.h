@@ -1,33 +1,70 @@
-// Documents and the way from them to batches.
+// From tokens to batches.
 //
-// A document is a run of tokens; its targets are its own tokens shifted by one, end-of-text last. A target may be
-// masked: what nobody could predict is not a target. Documents longer than T are cut into windows (the last token's
-// target is then the next window's first). The loader shuffles pieces (whole documents and windows), packs them into
-// rows of at most T tokens and hands out batches. An epoch's order depends on (seed, epoch) alone, so a position is two
-// numbers and is resumed exactly.
+// Training data is a list of token arrays, shards (shards.h): mapped files, or texts tokenized in memory, which lie as
+// end-of-text, document, end-of-text, document, …, end-of-text. A document is a run of tokens between end-of-texts; its
+// targets are its own tokens shifted by one, end-of-text last. A target may be masked: what nobody could predict is not
+// a target. Where a shard ends within a document, the last token has no target: the next one is in another file.
+//
+// The loader goes through the shards in an order drawn each epoch, one at a time: it cuts a shard into pieces (whole
+// documents, and windows of those longer than T), shuffles and packs them into rows of at most T tokens, and hands out
+// batches. The rows of a shard depend on (seed, epoch, shard) alone, so a position is three numbers and is resumed
+// exactly.
 #pragma once
 #include <cstdint>
+#include <iterator>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "segments.h"
+#include "shards.h"
 
-// Documents, end to end.
-struct Documents {
-  std::vector<uint16_t> tokens;      // of all documents
-  std::vector<uint8_t> predictable;  // as long as tokens: may this token be a target? (a first token: in a stream only)
-  std::vector<uint8_t> end_predictable;  // a document: is its end-of-text a target?
-  std::vector<int64_t> starts = {0};     // starts[i] … starts[i + 1] are document i
-  int count() const { return int(starts.size()) - 1; }
-  int64_t length(int document) const { return starts[document + 1] - starts[document]; }
+class Tokenizer;
+
+// What one must know of a tokenizer to read its tokens.
+struct Vocabulary {
+  int size;  // ids are below it
+  int end_of_text;
+};
+Vocabulary vocabulary_of(const Tokenizer&);
+
+// --- Documents
+
+struct Document {
+  int64_t begin, end;  // its tokens, without end-of-text
+  int64_t length() const { return end - begin; }
 };
 
-// A piece of a document as a training segment: inputs tokens[start, start + length).
-struct Piece {
-  int document;
-  int64_t start;  // index into Documents::tokens
-  int length;
+// for (Document d : Documents(tokens, end_of_text)): found as one goes; none is empty.
+class Documents {
+ public:
+  Documents(Tokens tokens, int end_of_text) : tokens_(std::move(tokens)), end_of_text_(end_of_text) {}
+  class Iterator {
+   public:
+    Iterator(const Documents* documents) : documents_(documents), document_(documents->first_from(0)) {}
+    Document operator*() const { return document_; }
+    Iterator& operator++() {
+      document_ = documents_->first_from(document_.end);
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return document_.length() == 0; }
+
+   private:
+    const Documents* documents_;
+    Document document_;
+  };
+  Iterator begin() const { return this; }
+  std::default_sentinel_t end() const { return {}; }
+  int64_t count() const;
+
+ private:
+  Document first_from(int64_t from) const;  // empty where there is none
+  Tokens tokens_;
+  int end_of_text_;
 };
+
+// --- Batches
 
 // One step's (or micro-batch's) worth of rows, packed without padding: segments lie end to end.
 struct Batch {
@@ -39,73 +76,110 @@ struct Batch {
   int target_count() const;
 };
 
+// How rows of T come from a shard.
+//   documents: every piece that has a target once an epoch, in shuffled order, each packed into the fullest of a few
+//     open rows that has room for it; the rows are shuffled again.
+//   stream: the tokens as they lie (as llm.c), cut into rows of T whose segment is the whole row: attention and feedback
+//     cross documents; masks hold. Rows are shuffled; what is left over is dropped, but never the only row.
+// Windows of long documents and rows of a stream start at an offset drawn each epoch from 0 … T − 1, so borders move.
 enum class Pack { documents, stream };
 
-// The documents joined, each followed by an end-of-text token; empty ones are left out. An end-of-text is a target
-// where its document says so; the token after it is a target where it is predictable (in texts; a puzzle's first token
-// is not).
-class JoinedDocuments {
- public:
-  explicit JoinedDocuments(const Documents& documents);
-  int64_t length() const { return starts_.back(); }
-  // Appends tokens and targets [position, position + length) to the batch. The stream is a ring: its last end-of-text
-  // is followed by its first token.
-  void append(Batch* batch, int64_t position, int64_t length) const;
+// A run of tokens as a training segment. Of a stream, where the run may go on at the shard's beginning.
+struct Piece {
+  int64_t start;
+  int length;
+};
 
- private:
-  const Documents& documents_;
-  std::vector<int> kept_;              // the documents that are not empty
-  std::vector<int64_t> starts_ = {0};  // where each of them starts in the stream
+// A shard's rows in one epoch: row r is pieces[starts[r]] … pieces[starts[r + 1] − 1].
+struct ShardRows {
+  std::vector<Piece> pieces;
+  std::vector<int64_t> starts = {0};
+  int64_t count() const { return int64_t(starts.size()) - 1; }
 };
 
 struct DataPosition {
-  int64_t epoch = 0, row = 0;  // rows of T already taken from this epoch
+  // `shard` is a place in the epoch's order, `row` counts the rows of T that were taken from that shard, by all ranks.
+  int64_t epoch = 0, shard = 0, row = 0;
   bool operator==(const DataPosition&) const = default;
 };
 
 class Loader {
  public:
-  // pack documents: every piece that has a target once an epoch, in shuffled order, each packed into the fullest of a
-  // few open rows that has room for it; the rows are shuffled again. pack stream: documents joined by end-of-text (as
-  // llm.c), cut into rows of T whose segment is the whole row: attention and feedback cross documents; masks hold. Rows
-  // are shuffled; what is left over is dropped, but never the only row. Windows of long documents and rows of a stream
-  // start at an offset drawn each epoch from 0 … T − 1, so borders move. Fails for T < 2 and where nothing is a target.
-  // Keeps a reference: the documents must outlive the loader.
-  Loader(const Documents& documents, Pack pack, int T, uint64_t seed);
-  // The next `sequences` rows of T as one batch; crosses into the next epoch as needed.
+  // Rank `rank` of `ranks` that train together, each with the same shards and seed: a step of all takes consecutive
+  // rows, of which each rank gets its part, so that no row is given twice or left out. Fails for T < 2, and where
+  // nothing in any shard is a target.
+  Loader(std::vector<Tokens> shards, Vocabulary, Pack, int T, uint64_t seed, int rank = 0, int ranks = 1);
+
+  // This rank's part of the next `sequences` × ranks rows of T, as one batch; crosses into the next shard and epoch as
+  // needed. Shards without targets are passed over. Fails where a shard holds an id that the vocabulary lacks.
   Batch next(int sequences);
-  DataPosition position() const { return position_; }  // row < rows_per_epoch(): an epoch's end is the next one's start
-  void seek(DataPosition position);                    // fails where the epoch has no such row: it is other data
-  int64_t rows_per_epoch();                            // of the current epoch
+
+  // The same for all ranks. The end of a shard or an epoch is the beginning of the next one.
+  DataPosition position() const { return position_; }
+  void seek(DataPosition position);  // fails where there is no such row: it is other data
+
+  int64_t tokens() const;  // in all shards
+  // Of the shard where position() is: its rows of T, and its tokens.
+  int64_t shard_rows();
+  int64_t shard_tokens();
 
  private:
-  void load_epoch(int64_t epoch);
-  void load_pieces(uint64_t key);
-  void load_stream(uint64_t key);
-  const Documents& documents_;
-  JoinedDocuments joined_;
+  void load(int64_t epoch, int64_t place);
+  void load_next_row();
+  void advance(int64_t rows);
+  void skip(int64_t rows);
+  std::vector<Tokens> shards_;
+  Vocabulary vocabulary_;
   Pack pack_;
   int T_;
   uint64_t seed_;
+  int rank_, ranks_;
   DataPosition position_;
-  int64_t loaded_epoch_ = -1;
-  // Row r of the loaded epoch is pieces_[row_starts_[r]] … pieces_[row_starts_[r + 1] − 1]; for a stream, one piece
-  // whose `start` is a position in the stream.
-  std::vector<Piece> pieces_;
-  std::vector<int64_t> row_starts_;
+  // What is loaded: the shard at this place of this epoch.
+  int64_t loaded_epoch_ = -1, loaded_place_ = -1;
+  Tokens shard_;
+  ShardRows rows_;
 };
 
 // Validation: every piece once, in order, in batches of at most `rows` rows (one piece at least); documents longer than
-// T in non-overlapping windows of T from their first token, a stream likewise. Each segment is a row of its own. A
-// stream's final end-of-text is not an input: nothing follows.
-std::vector<Batch> validation_batches(const Documents& documents, Pack pack, int T, int rows);
+// T in non-overlapping windows of T from their first token, a stream likewise. Each segment is a row of its own. Ends
+// before the piece that would be beyond `most_tokens`, but not before the first. A stream's last token is not an input:
+// what follows is not known.
+std::vector<Batch> validation_batches(const std::vector<Tokens>& shards, Vocabulary, Pack, int T, int rows,
+                                      int64_t most_tokens = INT64_MAX);
+
+// --- Text
+
+// A document before it is tokens. Each part is encoded on its own, so that borders of the mask are borders of tokens.
+struct TextPart {
+  std::string_view text;
+  bool predictable;  // are its tokens targets?
+};
+struct TextDocument {
+  std::vector<TextPart> parts;
+  bool end_predictable;  // is its end-of-text?
+};
+
+// In memory, as shards lie: end-of-text, document, …, document, end-of-text. Empty documents are left out. 16 bits a
+// token where the vocabulary fits them; a mask where there is anything to mask.
+Tokens tokenize(const std::vector<TextDocument>&, const Tokenizer&);
+
+// A text file as documents: split at lines that hold only "<|endoftext|>", else one document. The last tenth of the
+// bytes is the validation split, cut at the document border nearest to it where there are several documents, so that
+// none is in both and neither is empty; in an undivided text at the line's end nearest to it, where one is near, else
+// between two characters. All is predictable, and each document's end-of-text; but not at the cut of an undivided text,
+// where no text ends, nor at the end of a file without any marker, so that its targets are its own tokens.
+struct TextFile {
+  std::string path;
+  std::shared_ptr<const std::string> bytes;  // what the documents are parts of
+  std::vector<TextDocument> train, validation;
+};
+// Fails for missing, empty or tiny files (fewer than 2 bytes on either side) by name.
+TextFile read_text_file(const std::string& path);
 
 struct TextSplit {
-  Documents train, validation;
+  Tokens train, validation;
 };
-// A text file as documents: split at lines that hold only "<|endoftext|>", else one document. The last tenth of the
-// bytes is the validation split (cut at the document border nearest to it where there are several documents, so that
-// none is in both and neither is empty). Every token is predictable, and each document's end-of-text; but not at the
-// cut of an undivided text, where no text ends, nor at the end of a file without any marker, so that its targets are
-// its bytes. Fails for missing, empty or tiny files (fewer than 2 tokens on either side) by name.
-TextSplit read_text(const std::string& path);
+// The same as tokens. Fails for fewer than 2 on either side.
+TextSplit tokenize(const TextFile&, const Tokenizer&);
+TextSplit read_text(const std::string& path, const Tokenizer&);

@@ -65,6 +65,7 @@ class Decoder {
 
   int position(int slot) const { return positions_[slot]; }  // tokens taken so far
   int context() const { return limits_.context; }
+  int end_of_text() const { return config_.end_of_text; }
   const act* carry(int slot) const { return run_.at(b_.carry, size_t(slot) * config_.width); }  // h of the last token
 
  private:

@@ -7,6 +7,7 @@
 #include "corpus.h"
 #include "decode.h"
 #include "passes.h"
+#include "tokenizer.h"
 
 // One line of the table by passes: every row but a segment's first fused, from the states of the pass before.
 struct PassResult {
@@ -22,8 +23,9 @@ std::vector<PassResult> evaluate_passes(const Kernels&, const ModelConfig&, cons
 // How the model answered: one entry for each answer of each puzzle, in order. The world's tokens are given, the model's
 // own are fed back. said (may be null) gets one text a puzzle that has answers: the dialogue as it went, wrong answers
 // marked [said≠right].
-std::vector<bool> answer_puzzles(const Kernels&, const ModelConfig&, const ModelParams&, const std::vector<Puzzle>&,
-                                 DecodeMode, int prefill_passes, std::vector<std::string>* said = nullptr);
+std::vector<bool> answer_puzzles(const Kernels&, const ModelConfig&, const ModelParams&, const Tokenizer&,
+                                 const std::vector<Puzzle>&, DecodeMode, int prefill_passes,
+                                 std::vector<std::string>* said = nullptr);
 
 // Right and all, by task and by the puzzle's length.
 struct Score {
@@ -38,8 +40,8 @@ struct Evaluation {
   std::vector<std::vector<bool>> answers;  // a mode, as answer_puzzles gives them
 };
 // Everything: the table at the end of a run and of ./eval. `puzzles` may be empty.
-Evaluation evaluate(const Kernels&, const ModelConfig&, const ModelParams&, const std::vector<Batch>& batches,
-                    const std::vector<Puzzle>& puzzles);
+Evaluation evaluate(const Kernels&, const ModelConfig&, const ModelParams&, const Tokenizer&,
+                    const std::vector<Batch>& batches, const std::vector<Puzzle>& puzzles);
 std::string show_evaluation(const Evaluation&, const std::vector<Puzzle>& puzzles);
 Json to_json(const Evaluation&, const std::vector<Puzzle>& puzzles);
 

@@ -6,6 +6,7 @@
 
 #include "decode.h"
 #include "sampler.h"
+#include "tokenizer.h"
 
 struct Generation {
   DecodeMode mode = DecodeMode::soft;
@@ -22,6 +23,7 @@ const char* describe(Ending);
 // `prompts` (at most the decoder's sequences) are numbered from `first_number`. say(i, text) gets prompt i's new text
 // in pieces of whole characters; a piece that could begin a stop is held back. `interrupted` is asked before each
 // token.
-std::vector<Ending> generate(Decoder&, const std::vector<std::vector<int>>& prompts, int64_t first_number,
-                             const Generation&, const std::function<void(int, const std::string&)>& say,
+std::vector<Ending> generate(Decoder&, const Tokenizer&, const std::vector<std::vector<int>>& prompts,
+                             int64_t first_number, const Generation&,
+                             const std::function<void(int, const std::string&)>& say,
                              const std::function<bool()>& interrupted);

@@ -10,7 +10,7 @@
 #include <vector>
 
 // Tokens of 16 or 32 bits that lie in memory or in a mapped file, and which of them may be targets. A copy costs
-// nothing.
+// nothing. A mapped file must keep its size for as long: the system kills a process that reads where a file was cut off.
 class Tokens {
  public:
   Tokens() = default;
@@ -23,20 +23,34 @@ class Tokens {
 
   int64_t size() const { return size_; }
   int bits() const { return bits_; }
+  const void* bytes() const { return tokens_; }
+  size_t byte_size() const { return size_t(size_) * size_t(bits_ / 8); }
   int operator[](int64_t i) const {
     return bits_ == 16 ? static_cast<const uint16_t*>(tokens_)[i] : int(static_cast<const uint32_t*>(tokens_)[i]);
   }
   bool may_be_target(int64_t i) const { return !mask_ || mask_[i]; }
   bool has_mask() const { return mask_; }
-  Tokens part(int64_t begin, int64_t end) const;
+  const std::string& name() const { return name_; }  // the file's path; in memory "the data"
+  Tokens part(int64_t begin, int64_t end) const;     // keeps the name, counts from 0
+
+  // The first place from `from` on with this token, or with an id that a vocabulary of this many ids lacks; size() where
+  // there is none. At the speed of memory.
+  int64_t find(int token, int64_t from = 0) const;
+  int64_t find_beyond(int vocab, int64_t from = 0) const;
 
  private:
+  template <class T>
+  void hold(std::vector<T> tokens, std::vector<uint8_t> mask);
   std::shared_ptr<const void> owner_, mask_owner_;
   const void* tokens_ = nullptr;
   const uint8_t* mask_ = nullptr;
   int64_t size_ = 0;
   int bits_ = 16;
+  std::string name_ = "the data";
 };
+
+// Fails where an id is not below `vocab`: "NAME holds token 50256 at position 17, but the tokenizer has 512 ids".
+void require_ids_below(int vocab, const Tokens& tokens);
 
 // What a token file's header says.
 struct ShardHeader {
@@ -46,12 +60,13 @@ struct ShardHeader {
 constexpr int kShardHeaderBytes = 1024;
 // Fails by name where it is not a token file or its size is not what its header says.
 ShardHeader read_shard_header(const std::string& path);
-std::string shard_header(int bits, int64_t tokens);  // its 1024 bytes
+std::string shard_header(int bits, int64_t tokens);  // its 1024 bytes; at most 2³¹ − 1 tokens
 int bits_for_vocab(int vocab);                       // 16 up to 65,536 ids
 std::string mask_path(const std::string& shard);     // NAME.mask of NAME.bin
 
-// The files that a pattern names (*, ?, [...]; a folder means its *.bin), sorted; validation are those whose file name
-// holds "val", as in llm.c. Fails where there are none.
+// The files that a pattern names (*, ?, [...]), which end in .bin, sorted; a folder means its *.bin, and what exists
+// under the very name is meant, whatever it is called. Validation are those whose own name, not their folder's, holds
+// "val", as in llm.c. Fails where there are none.
 struct ShardNames {
   std::vector<std::string> train, validation;
 };

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "json.h"
 #include "pretokenizer.h"
 
 class Tokenizer {
@@ -32,6 +31,9 @@ class Tokenizer {
   // `pattern`, which is empty or a name); GPT-2's, where it is the folder or either file of vocab.bpe and encoder.json.
   // "bytes" is the tokenizer without merges. Fails by naming what is wrong, or what it does not know.
   static Tokenizer load(const std::string& path, const std::string& pattern = "");
+  // Ids whose text is not known: each is shown as <id>; there is no encoding.
+  static Tokenizer ids_only(int vocab, int end_of_text);
+  bool reads_text() const;
   // A tokenizer.json that Hugging Face's library loads and that encodes identically.
   std::string to_json() const;
 

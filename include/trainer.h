@@ -21,7 +21,10 @@ struct TrainOptions {
   std::string preset = "nano", fusion = "gate", plain_input = "raw";
   ModelConfig model;
   // Data
-  std::string data = "sums", pack = "documents";
+  std::string data = "sums", pack = "documents", tokenizer;
+  int vocab = 512;
+  int64_t val_tokens = kHeldOutTokens;
+  float epochs = 0;
   int seq = 64, batch = 8, batch_tokens = 0;
   // Passes
   std::string passes = "0:100,0.3:20/70/10", mixin = "half", gradient = "through";
@@ -79,6 +82,9 @@ class Trainer {
   void take_sizes(Flags&);
   void resolve(Flags&);
   void read_data(Flags&);
+  std::string tokenizer_to_use() const;
+  void require_same_tokens() const;
+  void count_steps(Flags&);
   void take_memory();
   void seek_recorded(const std::string& path);
   void load_state();
@@ -101,6 +107,8 @@ class Trainer {
   void evaluate_held_out();
   void show_sample();
   std::string talk_line() const;
+  std::string first_prompt() const;
+  std::vector<int> sample_prompt(int64_t number, int most) const;
   void save();
   [[noreturn]] void fail_broken(const std::string& what) const;
   bool has_feedback() const { return o_.model.fusion != Fusion::none; }
@@ -131,6 +139,7 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   int64_t step_ = 0, first_step_ = 0, accumulation_ = 1, last_saved_ = -1;
   Costs costs_;
+  double rows_per_epoch_ = 1;        // of T, about
   std::vector<double> recent_loss_;  // of each pass, a running mean
   Pace pace_;
   std::vector<double> expected_rows_;

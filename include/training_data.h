@@ -1,17 +1,35 @@
-// What ./train and ./eval read: a text file, or the built-in corpus.
+// What ./train and ./eval read: token files, a text file, or the built-in corpus; and the tokenizer of their tokens.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "config.h"
 #include "corpus.h"
 #include "data.h"
+#include "tokenizer.h"
+
+struct DataOptions {
+  std::string data = "sums";  // as --data takes it
+  std::string tokenizer;      // a file, "bytes", or empty: the one beside token files, else a BPE trained on the text
+  int vocab = 512;            // its ids at most
+  int context = 64;           // the corpus is made for documents of at most so many tokens
+  int64_t seed = 1;
+};
 
 struct TrainingData {
   std::vector<std::string> description;  // parts of a sentence
-  Documents train, validation;
-  std::vector<Puzzle> puzzles;  // held out; empty for text files
+  Tokenizer tokenizer;
+  Vocabulary vocabulary;  // the tokenizer's, or what token files are divided by
+  std::vector<Tokens> train, validation;
+  std::vector<Puzzle> puzzles;  // held out; empty for texts and token files
+  bool made = false;            // the built-in corpus, which is there to be seen often
+  double document_length = 1;   // mean, in training tokens
   uint32_t checksum = 0;        // of the training tokens: a resumed run must find the same
 };
 
-// `name`: as --data takes it. The corpus is made for documents of at most `context` tokens.
-TrainingData read_training_data(const std::string& name, int context, int64_t seed);
+TrainingData read_training_data(const DataOptions&);
+
+// Fails where a model's tokens are others than the data's.
+void require_vocabulary(const TrainingData&, const ModelConfig&, const std::string& checkpoint);
+
+constexpr int64_t kHeldOutTokens = 1 << 20;  // that are looked at in an evaluation, at most

@@ -34,12 +34,17 @@ std::string without_slashes(std::string path) {
   return path;
 }
 
-void write_json_file(const std::string& folder, const std::string& name, const Json& json,
+void write_text_file(const std::string& folder, const std::string& name, const std::string& text,
                      std::vector<ListedFile>* listed) {
   NewFile file(folder + "/" + name);
-  file.write(write_json_indented(json));
+  file.write(text);
   file.finish();
   listed->push_back({name, file.size(), file.crc()});
+}
+
+void write_json_file(const std::string& folder, const std::string& name, const Json& json,
+                     std::vector<ListedFile>* listed) {
+  write_text_file(folder, name, write_json_indented(json), listed);
 }
 
 int64_t size_of(const std::string& path) {
@@ -60,6 +65,7 @@ void write_contents(const std::string& folder, const CheckpointContents& content
   write_tensor_file(folder, "optimizer.safetensors", contents.optimizer, &listed);
   write_json_file(folder, "config.json", contents.config, &listed);
   write_json_file(folder, "state.json", contents.state, &listed);
+  if (!contents.tokenizer.empty()) write_text_file(folder, "tokenizer.json", contents.tokenizer, &listed);
   Json files = Json::object();
   for (const ListedFile& file : listed)
     files.set(file.name, Json::object({{"bytes", file.bytes}, {"crc32c", text("%08x", file.crc)}}));
@@ -297,4 +303,17 @@ Json read_checkpoint_json(const std::string& checkpoint, const std::string& name
   for (const ListedFile& file : read_manifest(checkpoint))
     if (file.name == name) require_checksum(checkpoint, file, crc32c(0, bytes.data(), bytes.size()));
   return parse_json(bytes, path);
+}
+
+Tokenizer read_tokenizer(const std::string& checkpoint, int vocab, int end_of_text) {
+  for (const ListedFile& file : read_manifest(checkpoint)) {
+    if (file.name != "tokenizer.json") continue;
+    std::string path = checkpoint + "/tokenizer.json";
+    require_checksum(checkpoint, file, crc32c_of_file(path));
+    Tokenizer tokenizer = Tokenizer::load(path);
+    if (tokenizer.vocab() > vocab)
+      fail("%s has %d ids, but the model a vocabulary of %d", path.c_str(), tokenizer.vocab(), vocab);
+    return tokenizer;
+  }
+  return Tokenizer::ids_only(vocab, end_of_text);
 }

@@ -96,6 +96,7 @@ PlainInput plain_input_named(const std::string& name) {
 Json to_json(const ModelConfig& c) {
   return Json::object({{"model_type", "fullband"},
                        {"vocab_size", c.vocab},
+                       {"eos_token_id", c.end_of_text},
                        {"hidden_size", c.width},
                        {"num_hidden_layers", c.layers},
                        {"num_attention_heads", c.heads},
@@ -125,7 +126,8 @@ ModelConfig config_from_json(const Json& json, const std::string& path) {
   if (json.get_string("model_type", path) != "fullband")
     fail("%s: `model_type` is \"%s\", not \"fullband\"", path.c_str(), json.get_string("model_type", path).c_str());
   ModelConfig c;
-  c.vocab = whole("vocab_size"), c.width = whole("hidden_size"), c.layers = whole("num_hidden_layers");
+  c.vocab = whole("vocab_size"), c.end_of_text = json.find("eos_token_id") ? whole("eos_token_id") : c.vocab - 1;
+  c.width = whole("hidden_size"), c.layers = whole("num_hidden_layers");
   c.heads = whole("num_attention_heads"), c.kv_heads = whole("num_key_value_heads"), c.head_dim = whole("head_dim");
   c.ffn = whole("intermediate_size"), c.context = whole("max_position_embeddings");
   c.window = whole("sliding_window"), c.full_attention_every = whole("full_attention_every");

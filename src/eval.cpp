@@ -25,12 +25,13 @@ static int64_t recorded_seed(const std::string& checkpoint) {
 }
 
 // `given`: --data, or empty where what the model was trained on is meant.
-static TrainingData read_data(const std::string& given, const std::string& checkpoint, int context) {
-  int64_t seed = recorded_seed(checkpoint);
-  if (!given.empty()) return read_training_data(given, context, seed);
-  std::string recorded = recorded_flag(checkpoint, "data");
+static TrainingData read_data(const std::string& given, const std::string& checkpoint, const ModelConfig& config) {
+  DataOptions o = {.data = given, .context = config.context, .seed = recorded_seed(checkpoint)};
+  if (file_exists(checkpoint + "/tokenizer.json")) o.tokenizer = checkpoint + "/tokenizer.json";
+  if (!given.empty()) return read_training_data(o);
+  o.data = recorded_flag(checkpoint, "data");
   try {
-    return read_training_data(recorded, context, seed);
+    return read_training_data(o);
   } catch (const Error& e) {
     fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), checkpoint.c_str());
   }
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
   return run_program("eval", [&] {
     std::string model_path = "out", data, pack, device = "auto";
     int threads = 0;
+    int64_t held_out = kHeldOutTokens;
     bool json = false;
     Flags flags(
         "./eval",
@@ -54,6 +56,7 @@ int main(int argc, char** argv) {
     flags.add("model", &model_path, "a checkpoint's folder, or an --out folder whose latest is meant");
     flags.add("data", &data, "as for ./train; empty: what the model was trained on");
     flags.choice("pack", &pack, {"", "documents", "stream"}, "as for ./train; empty: as it was trained");
+    flags.add("val-tokens", &held_out, "held-out tokens to look at, at most", 2, INT64_MAX);
     flags.choice("device", &device, {"auto", "cpu", "cuda"}, "where the kernels run");
     flags.add("threads", &threads, "CPU threads (0: all cores)", 0, 4096);
     flags.add("json", &json, "print one JSON object instead of tables");
@@ -63,7 +66,8 @@ int main(int argc, char** argv) {
     std::string checkpoint = find_checkpoint(model_path);
     ModelConfig config = read_config(checkpoint);
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
-    TrainingData split = read_data(data, checkpoint, config.context);
+    TrainingData split = read_data(data, checkpoint, config);
+    require_vocabulary(split, config, checkpoint);
     Plan plan;
     const Kernels& kernels = kernels_for(device);
     Weights::plan_memory(plan, kernels, param_layout(config));
@@ -72,10 +76,11 @@ int main(int argc, char** argv) {
     Model model(config);
     read_params(model, checkpoint);
     Weights weights(kernels, model);
-    std::vector<Batch> batches = validation_batches(split.validation, pack == "stream" ? Pack::stream : Pack::documents,
-                                                    config.context, kEvaluationRows);
+    std::vector<Batch> batches =
+        validation_batches(split.validation, split.vocabulary, pack == "stream" ? Pack::stream : Pack::documents,
+                           config.context, kEvaluationRows, held_out);
     ModelConfig shown_as = as_trained(config, feedback_is_trained(checkpoint, config));
-    Evaluation e = evaluate(kernels, shown_as, weights.params(), batches, split.puzzles);
+    Evaluation e = evaluate(kernels, shown_as, weights.params(), split.tokenizer, batches, split.puzzles);
     if (json)
       std::printf("%s\n", write_json(to_json(e, split.puzzles)).c_str());
     else

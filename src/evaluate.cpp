@@ -9,7 +9,6 @@
 #include "json.h"
 #include "log.h"
 #include "sampler.h"
-#include "tokenizer.h"
 
 // --- Fused passes over held-out text
 
@@ -162,22 +161,21 @@ int sequences_for(const ModelConfig& c) {
 
 // One puzzle being answered.
 struct Dialogue {
-  std::vector<int> tokens;    // the text; answers are overwritten by what the model says
-  std::vector<int> expected;  // a position: the answer's token, or −1 where the world speaks
-  int begin = 0, end = 0;     // first and past the last position that the model says
+  std::vector<int> tokens;                  // the text; answers are overwritten by what the model says
+  std::vector<int> expected;                // a position: the answer's token, or −1 where the world speaks
+  std::vector<PuzzleTokens::Span> answers;  // of tokens
+  int begin = 0, end = 0;                   // first and past the last position that the model says
 };
 
-Dialogue start_dialogue(const Puzzle& puzzle) {
+Dialogue start_dialogue(const Puzzle& puzzle, const Tokenizer& tokenizer) {
+  PuzzleTokens t = tokenize(puzzle, tokenizer);
   Dialogue d;
-  d.tokens = encode(puzzle.text);
-  d.begin = puzzle.answers.front().start;
-  d.end = puzzle.answers.back().start + puzzle.answers.back().length;
-  d.tokens.resize(std::max<size_t>(d.tokens.size(), d.end), kEndOfText);
-  d.expected.assign(d.tokens.size(), -1);
-  for (const Answer& answer : puzzle.answers) {
-    std::vector<int> tokens = answer_tokens(puzzle, answer);
-    std::copy(tokens.begin(), tokens.end(), d.expected.begin() + answer.start);
-  }
+  d.expected.assign(t.tokens.size(), -1);
+  for (PuzzleTokens::Span answer : t.answers)
+    std::copy_n(t.tokens.begin() + answer.start, answer.length, d.expected.begin() + answer.start);
+  d.begin = t.answers.front().start;
+  d.end = t.answers.back().start + t.answers.back().length;
+  d.tokens = std::move(t.tokens), d.answers = std::move(t.answers);
   return d;
 }
 
@@ -202,18 +200,22 @@ void hold_dialogues(Decoder& decoder, std::vector<Dialogue>& dialogues, DecodeMo
   }
 }
 
+bool is_right(const Dialogue& d, PuzzleTokens::Span answer) {
+  auto from = d.tokens.begin() + answer.start;
+  return std::equal(from, from + answer.length, d.expected.begin() + answer.start);
+}
+
 // The dialogue as text; a wrong answer shows what was said and what was right.
-std::string show_dialogue(const Puzzle& puzzle, const Dialogue& d) {
+std::string show_dialogue(const Dialogue& d, const Tokenizer& tokenizer) {
   std::string out;
   int shown = 0;
-  auto words = [](const std::vector<int>& tokens, int begin, int end) {
-    return decode(std::vector<int>(tokens.begin() + begin, tokens.begin() + end));
+  auto words = [&](const std::vector<int>& tokens, int begin, int end) {
+    return tokenizer.decode(std::vector<int>(tokens.begin() + begin, tokens.begin() + end));
   };
-  for (const Answer& answer : puzzle.answers) {
+  for (PuzzleTokens::Span answer : d.answers) {
     int end = answer.start + answer.length;
     std::string said = words(d.tokens, answer.start, end), right = words(d.expected, answer.start, end);
-    bool same = std::equal(d.tokens.begin() + answer.start, d.tokens.begin() + end, d.expected.begin() + answer.start);
-    out += words(d.tokens, shown, answer.start) + (same ? said : "[" + said + "≠" + right + "]");
+    out += words(d.tokens, shown, answer.start) + (is_right(d, answer) ? said : "[" + said + "≠" + right + "]");
     shown = end;
   }
   return out;
@@ -222,8 +224,8 @@ std::string show_dialogue(const Puzzle& puzzle, const Dialogue& d) {
 }  // namespace
 
 std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const ModelParams& params,
-                                 const std::vector<Puzzle>& puzzles, DecodeMode mode, int prefill_passes,
-                                 std::vector<std::string>* said) {
+                                 const Tokenizer& tokenizer, const std::vector<Puzzle>& puzzles, DecodeMode mode,
+                                 int prefill_passes, std::vector<std::string>* said) {
   std::vector<bool> right;
   int sequences = int(std::min<size_t>(puzzles.size(), size_t(sequences_for(c))));
   DecoderLimits limits{sequences, 256, c.context};
@@ -235,15 +237,11 @@ std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const
   for (size_t first = 0; first < asked.size(); first += limits.sequences) {
     std::vector<Dialogue> dialogues;
     size_t end = std::min(asked.size(), first + limits.sequences);
-    for (size_t i = first; i < end; ++i) dialogues.push_back(start_dialogue(*asked[i]));
+    for (size_t i = first; i < end; ++i) dialogues.push_back(start_dialogue(*asked[i], tokenizer));
     hold_dialogues(decoder, dialogues, mode, prefill_passes);
-    for (size_t i = first; i < end; ++i) {
-      const Dialogue& d = dialogues[i - first];
-      if (said) said->push_back(show_dialogue(*asked[i], d));
-      for (const Answer& answer : asked[i]->answers) {
-        auto from = d.tokens.begin() + answer.start;
-        right.push_back(std::equal(from, from + answer.length, d.expected.begin() + answer.start));
-      }
+    for (const Dialogue& d : dialogues) {
+      if (said) said->push_back(show_dialogue(d, tokenizer));
+      for (PuzzleTokens::Span answer : d.answers) right.push_back(is_right(d, answer));
     }
   }
   return right;
@@ -260,14 +258,14 @@ void plan_evaluation_memory(Plan& plan, const Kernels& run, const ModelConfig& c
   plan.add("evaluation", std::max(double(count.used()) * sizeof(float), decoding.total()));
 }
 
-Evaluation evaluate(const Kernels& run, const ModelConfig& c, const ModelParams& params,
+Evaluation evaluate(const Kernels& run, const ModelConfig& c, const ModelParams& params, const Tokenizer& tokenizer,
                     const std::vector<Batch>& batches, const std::vector<Puzzle>& puzzles) {
   Evaluation e;
   e.passes = evaluate_passes(run, c, params, batches, kReportedPasses);
   e.modes = {DecodeMode::standard};
   if (c.fusion != Fusion::none)
     e.modes = {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential};
-  for (DecodeMode mode : e.modes) e.answers.push_back(answer_puzzles(run, c, params, puzzles, mode, 1));
+  for (DecodeMode mode : e.modes) e.answers.push_back(answer_puzzles(run, c, params, tokenizer, puzzles, mode, 1));
   return e;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "random.h"
-#include "tokenizer.h"
 
 const char* describe(Ending ending) {
   switch (ending) {
@@ -65,8 +64,9 @@ class Speaker {
 
 }  // namespace
 
-std::vector<Ending> generate(Decoder& decoder, const std::vector<std::vector<int>>& prompts, int64_t first_number,
-                             const Generation& g, const std::function<void(int, const std::string&)>& say,
+std::vector<Ending> generate(Decoder& decoder, const Tokenizer& tokenizer, const std::vector<std::vector<int>>& prompts,
+                             int64_t first_number, const Generation& g,
+                             const std::function<void(int, const std::string&)>& say,
                              const std::function<bool()>& interrupted) {
   std::vector<Ending> endings(prompts.size(), Ending::tokens);
   std::vector<Speaker> speakers(prompts.size(), Speaker(g.stops));
@@ -80,9 +80,10 @@ std::vector<Ending> generate(Decoder& decoder, const std::vector<std::vector<int
     bool stop_now = interrupted();
     for (size_t j = 0; j < live.size(); ++j) {
       int i = live[j], position = decoder.position(i), token = sampled[j];
-      if (token != kEndOfText) say(i, speakers[i].push(decode_token(token)));
+      bool ended = token == decoder.end_of_text();
+      if (!ended) say(i, speakers[i].push(tokenizer.decode({token})));
       bool done = true;
-      if (token == kEndOfText)
+      if (ended)
         endings[i] = Ending::end_of_text;
       else if (speakers[i].stopped())
         endings[i] = Ending::stop;

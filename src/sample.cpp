@@ -17,7 +17,7 @@
 namespace {
 
 struct SampleOptions {
-  std::string model = "out", mode = "", weights = "f32", prompt, prompts, device = "auto", stop;
+  std::string model = "out", tokenizer, mode = "", weights = "f32", prompt, prompts, device = "auto", stop;
   int threads = 0, batch = 16;
   int64_t seed = 1;
   bool echo = true;
@@ -28,6 +28,7 @@ struct SampleOptions {
 void add_flags(Flags& f, SampleOptions& o) {
   f.section("Model");
   f.add("model", &o.model, "a checkpoint's folder, or an --out folder whose latest is meant");
+  f.add("tokenizer", &o.tokenizer, "as for ./train, where the model has none of its own; empty: its own");
   f.choice("mode", &o.mode, {"", "standard", "soft", "fused", "sequential"},
            "how states are fed back; empty: soft, or standard where the model has no feedback");
   f.add("prefill-passes", &o.generation.prefill_passes, "fused passes over the prompt in mode fused", 1, 1000);
@@ -67,15 +68,6 @@ std::vector<std::string> split_stops(const std::string& stops) {
   return out;
 }
 
-// A prompt's tokens; an empty prompt is end-of-text.
-std::vector<int> prompt_tokens(const std::string& prompt, int context, const std::string& which) {
-  std::vector<int> tokens = encode(prompt);
-  if (tokens.empty()) tokens = {kEndOfText};
-  if (int(tokens.size()) > context)
-    fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), context);
-  return tokens;
-}
-
 // A file or a pipe gets the bytes as they are; a terminal would take some of them for commands.
 void show(const std::string& piece) {
   static const bool terminal = isatty(1);
@@ -93,9 +85,9 @@ const Kernels& kernels_for_weights(const SampleOptions& o) {
 
 class Sampler {
  public:
-  Sampler(const SampleOptions& o, const Kernels& kernels, Model& model, int sequences)
+  Sampler(const SampleOptions& o, const Kernels& kernels, Model& model, const Tokenizer& tokenizer, int sequences)
       : o_(o),
-        model_(model),
+        tokenizer_(tokenizer),
         weights_(kernels, model),
         decoder_(kernels, model.config, weights_.params(), limits(o, kernels, model.config, sequences)) {}
 
@@ -108,7 +100,7 @@ class Sampler {
 
   // Streams one text.
   void one(const std::string& prompt, const std::string& which) {
-    std::vector<int> tokens = prompt_tokens(prompt, decoder_.context(), which);
+    std::vector<int> tokens = prompt_tokens(prompt, which);
     if (o_.echo) show(prompt);
     std::vector<Ending> endings = continue_({tokens}, 0, [](int, const std::string& piece) { show(piece); });
     show("\n");
@@ -119,8 +111,7 @@ class Sampler {
   void many(const std::vector<std::string>& prompts) {
     std::vector<std::vector<int>> tokens;
     for (size_t i = 0; i < prompts.size(); ++i)
-      tokens.push_back(
-          prompt_tokens(prompts[i], decoder_.context(), text("prompt %zu of %s", i + 1, o_.source().c_str())));
+      tokens.push_back(prompt_tokens(prompts[i], text("prompt %zu of %s", i + 1, o_.source().c_str())));
     for (size_t first = 0; first < prompts.size() && !stop_signal(); first += o_.batch) {
       size_t end = std::min(prompts.size(), first + o_.batch);
       std::vector<std::string> said(end - first);
@@ -136,12 +127,12 @@ class Sampler {
                  o_.model.c_str(), name_of(o_.generation.mode), decoder_.context());
     std::string line;
     for (int64_t number = 0; std::fputs("> ", stderr), std::getline(std::cin, line) && !stop_signal(); ++number) {
-      if (int(encode(line).size()) > decoder_.context()) {
-        std::fprintf(stderr, "[too long: %zu tokens; the context is %d]\n", encode(line).size(), decoder_.context());
+      if (size_t length = tokenizer_.encode(line).size(); length > size_t(decoder_.context())) {
+        std::fprintf(stderr, "[too long: %zu tokens; the context is %d]\n", length, decoder_.context());
         continue;
       }
-      std::vector<Ending> endings = continue_({prompt_tokens(line, decoder_.context(), "the line")}, number,
-                                              [](int, const std::string& piece) { show(piece); });
+      std::vector<Ending> endings =
+          continue_({prompt_tokens(line, "the line")}, number, [](int, const std::string& piece) { show(piece); });
       show("\n");
       std::fprintf(stderr, "[%s]\n", describe(endings[0]));
     }
@@ -149,13 +140,23 @@ class Sampler {
   }
 
  private:
+  // An empty prompt is end-of-text.
+  std::vector<int> prompt_tokens(const std::string& prompt, const std::string& which) const {
+    std::vector<int> tokens;
+    if (!prompt.empty()) tokens = tokenizer_.encode(prompt);
+    if (tokens.empty()) tokens = {decoder_.end_of_text()};
+    if (int(tokens.size()) > decoder_.context())
+      fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), decoder_.context());
+    return tokens;
+  }
+
   std::vector<Ending> continue_(const std::vector<std::vector<int>>& prompts, int64_t first_number,
                                 const std::function<void(int, const std::string&)>& say) {
-    return generate(decoder_, prompts, first_number, o_.generation, say, [] { return stop_signal() != 0; });
+    return generate(decoder_, tokenizer_, prompts, first_number, o_.generation, say, [] { return stop_signal() != 0; });
   }
 
   const SampleOptions& o_;
-  const Model& model_;
+  const Tokenizer& tokenizer_;
   Weights weights_;
   Decoder decoder_;
 };
@@ -196,6 +197,11 @@ int main(int argc, char** argv) {
     start_threads(o.threads);
     std::string checkpoint = find_checkpoint(o.model);
     ModelConfig config = read_config(checkpoint);
+    Tokenizer tokenizer = o.tokenizer.empty() ? read_tokenizer(checkpoint, config.vocab, config.end_of_text)
+                                              : Tokenizer::load(o.tokenizer);
+    if (tokenizer.vocab() > config.vocab)
+      fail("--tokenizer %s has %d ids, but the model a vocabulary of %d", o.tokenizer.c_str(), tokenizer.vocab(),
+           config.vocab);
     bool feedback = config.fusion != Fusion::none;
     if (o.mode.empty()) o.mode = feedback_is_trained(checkpoint, config) ? "soft" : "standard";
     o.generation.mode = decode_mode_named(o.mode);
@@ -226,7 +232,7 @@ int main(int argc, char** argv) {
     read_params(model, checkpoint);
     if (o.weights == "bf16") round_to_bf16(model);
     catch_stop_signals(converses);
-    Sampler sampler(o, kernels, model, sequences);
+    Sampler sampler(o, kernels, model, tokenizer, sequences);
     if (converses)
       sampler.converse();
     else if (!prompts.empty())

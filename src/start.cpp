@@ -19,7 +19,8 @@ constexpr const char* kModelFlags[] = {"model",       "layers",         "width",
                                        "rope-theta",  "residual-scale", "fusion",
                                        "plain-input", "head-gate",      "branch-norm"};
 // … and what its data, their order and its state depend on.
-constexpr const char* kDataFlags[] = {"data", "pack", "seq", "batch", "batch-tokens", "optimizer", "seed"};
+constexpr const char* kDataFlags[] = {"data",  "tokenizer",    "vocab",     "pack", "seq",
+                                      "batch", "batch-tokens", "optimizer", "seed"};
 // Flags that belong to one start of the program, not to the run.
 constexpr const char* kOfOneStart[] = {"resume", "init-from", "dump", "out", "threads", "device"};
 
@@ -247,8 +248,6 @@ void Trainer::take_sizes(Flags& flags) {
 void Trainer::resolve(Flags& flags) {
   bool recorded = !resumed_from_.empty() || restarted_;
   if (!recorded) take_sizes(flags);
-  if (step_ > o_.steps)
-    fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.c_str(), (long long)step_);
   schedule_ = std::make_unique<PassSchedule>(o_.passes);
   if (!recorded && schedule_->most_passes() == 1 && !flags.given("fusion")) o_.fusion = "none";
   o_.model.fusion = fusion_named(o_.fusion);
@@ -275,11 +274,24 @@ void Trainer::resolve(Flags& flags) {
   accumulation_ = wanted / micro;
 }
 
+// What is continued, or whose weights are taken over, brings its tokenizer.
+std::string Trainer::tokenizer_to_use() const {
+  std::string from = !resumed_from_.empty() ? resumed_from_ : o_.init_from.empty() ? "" : find_checkpoint(o_.init_from);
+  bool asked = resumed_from_.empty() && !o_.tokenizer.empty();
+  if (asked || from.empty() || !file_exists(from + "/tokenizer.json")) return o_.tokenizer;
+  return from + "/tokenizer.json";
+}
+
+void Trainer::require_same_tokens() const {
+  std::string from = !resumed_from_.empty() ? resumed_from_ : o_.init_from.empty() ? "" : find_checkpoint(o_.init_from);
+  if (!from.empty()) require_vocabulary(data_, read_config(from), from);
+}
+
 void Trainer::read_data(Flags& flags) {
   require_utf8("data", o_.data);
   Pack pack = o_.pack == "stream" ? Pack::stream : Pack::documents;
   try {
-    data_ = read_training_data(o_.data, o_.model.context, o_.seed);
+    data_ = read_training_data({o_.data, tokenizer_to_use(), o_.vocab, o_.model.context, o_.seed});
   } catch (const Error& e) {
     if (resumed_from_.empty() || flags.given("data")) throw;
     fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), resumed_from_.c_str());
@@ -288,10 +300,32 @@ void Trainer::read_data(Flags& flags) {
       uint32_t(record_.get_int("data_checksum", resumed_from_ + "/state.json")) != data_.checksum)
     fail("--data %s: the run in %s was trained on other data; has the file changed?", o_.data.c_str(),
          resumed_from_.c_str());
-  loader_ = std::make_unique<Loader>(data_.train, pack, o_.model.context, uint64_t(o_.seed));
-  validation_ = validation_batches(data_.validation, pack, o_.model.context, kEvaluationRows);
-  probe_ = validation_batches(data_.validation, pack, o_.model.context, o_.model.context);
+  require_same_tokens();
+  o_.model.vocab = data_.vocabulary.size, o_.model.end_of_text = data_.vocabulary.end_of_text;
+  loader_ = std::make_unique<Loader>(data_.train, data_.vocabulary, pack, o_.model.context, uint64_t(o_.seed));
+  auto held_out = [&](int rows) {
+    return validation_batches(data_.validation, data_.vocabulary, pack, o_.model.context, rows, o_.val_tokens);
+  };
+  validation_ = held_out(kEvaluationRows);
+  probe_ = held_out(o_.model.context);
   probe_.resize(std::min<size_t>(probe_.size(), 1));
+}
+
+// An epoch's rows, as the first of its shards lets expect, and with --epochs the steps of all.
+void Trainer::count_steps(Flags& flags) {
+  double first_tokens = double(loader_->shard_tokens());
+  rows_per_epoch_ =
+      std::max(1.0, double(loader_->shard_rows()) * double(loader_->tokens()) / std::max(1.0, first_tokens));
+  if (o_.epochs > 0 && flags.given("steps") && flags.given("epochs")) fail("--steps and --epochs exclude each other");
+  double step_rows = double(accumulation_) * o_.batch;
+  if (o_.epochs > 0 && !flags.given("steps"))
+    o_.steps = std::max<int64_t>(1, std::llround(double(o_.epochs) * rows_per_epoch_ / step_rows));
+  if (step_ > o_.steps)
+    fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.c_str(), (long long)step_);
+  double epochs = double(o_.steps) * step_rows / rows_per_epoch_;
+  if (!data_.made && epochs > 1.05)
+    notes_ += text("note: every text is seen about %.2g times; after %lld steps the data begins again\n", epochs,
+                   (long long)std::ceil(rows_per_epoch_ / step_rows));
 }
 
 void Trainer::take_memory() {
@@ -329,6 +363,7 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
   o_.threads = start_threads(o_.threads);
   kernels_ = &kernels_for(o_.device, o_.dtype);
   read_data(flags);
+  count_steps(flags);
   expect_rows();
   take_memory();
   if (!resumed_from_.empty()) {
@@ -348,7 +383,8 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
 Trainer::~Trainer() = default;
 
 void Trainer::seek_recorded(const std::string& path) {
-  DataPosition position = {count_in(record_, "epoch", path), count_in(record_, "epoch_row", path)};
+  DataPosition position = {count_in(record_, "epoch", path), count_in(record_, "epoch_shard", path),
+                           count_in(record_, "epoch_row", path)};
   try {
     loader_->seek(position);
   } catch (const Error& e) {
@@ -410,8 +446,7 @@ void Trainer::set_later_checkpoints_aside() {
 // Rows that a token costs on average in the steps from each thousandth of the run on.
 void Trainer::expect_rows() {
   constexpr int kPoints = 1000;
-  double length = double(data_.train.tokens.size()) / std::max(1, data_.train.count());
-  length = std::min<double>(length, o_.model.context);
+  double length = std::min<double>(data_.document_length, o_.model.context);
   double off = (length - 1) / length, uniform = off / 2;
   double suffix = o_.pass.mixin == PrefixMixin::uniform ? uniform
                   : o_.pass.mixin == PrefixMixin::off   ? off
@@ -467,7 +502,7 @@ std::vector<std::string> model_parts(const ModelConfig& c, int64_t parameters) {
 
 std::string Trainer::plan_text() const {
   const ModelConfig& c = model_->config;
-  double passes = 0, rows = expected_rows(0), pieces = std::max(1.0, double(loader_->rows_per_epoch()));
+  double passes = 0, rows = expected_rows(0);
   for (int64_t i = 0; i < 1000; ++i)
     for (int k = 1; k <= schedule_->most_passes(); ++k) passes += schedule_->share(k, i, 1000) / 1000 * k;
   long long step_tokens = (long long)accumulation_ * o_.batch * c.context;
@@ -480,7 +515,7 @@ std::string Trainer::plan_text() const {
   out += plan_line("run", {text("%lld step%s of %lld tokens (%d × %d%s)", (long long)o_.steps, o_.steps == 1 ? "" : "s",
                                 step_tokens, o_.batch, c.context, micro.c_str()),
                            show_count(tokens) + " tokens",
-                           text("%.2g epochs", double(o_.steps) * double(accumulation_) * o_.batch / pieces)});
+                           text("%.2g epochs", double(o_.steps) * double(accumulation_) * o_.batch / rows_per_epoch_)});
   out += plan_line("passes", {o_.passes, text("mix-in %s: %.2f passes a token", o_.mixin.c_str(), passes),
                               text("about %.2f rows a token", rows), show_count(rows * tokens) + " rows in all"});
   out += plan_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),
@@ -490,6 +525,7 @@ std::string Trainer::plan_text() const {
   for (const auto& [kind, bytes] : plan_.bytes) kinds.push_back(kind + " " + show_bytes(bytes));
   kinds[0] = show_bytes(plan_.total()) + ": " + kinds[0];
   out += plan_line("memory", kinds);
-  out += plan_line("device", {kernels_->name, kernels_->in_host_memory ? count_of(o_.threads, "thread") : kernels_->device});
+  out += plan_line("device",
+                   {kernels_->name, kernels_->in_host_memory ? count_of(o_.threads, "thread") : kernels_->device});
   return out;
 }

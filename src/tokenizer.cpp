@@ -22,7 +22,7 @@ PairTable::PairTable(const std::vector<MergeRule>& rules) {
   }
 }
 
-TokenTable::TokenTable(const Vocabulary& vocabulary) : vocabulary_(&vocabulary) {
+TokenTable::TokenTable(const TokenBytes& vocabulary) : vocabulary_(&vocabulary) {
   int bits = 4;
   while ((size_t(1) << bits) < 2 * size_t(vocabulary.size())) ++bits;
   slots_.assign(size_t(1) << bits, -1);
@@ -143,6 +143,19 @@ Tokenizer::Tokenizer(Pattern pattern, const std::vector<Merge>& merges, const st
   tables->finish();
   tables_ = tables;
 }
+
+Tokenizer Tokenizer::ids_only(int vocab, int end_of_text) {
+  auto tables = std::make_shared<Tables>();
+  for (int id = 0; id < vocab; ++id) tables->vocabulary.append(text("<%d>", id));
+  std::fill_n(tables->byte_token, 256, -1);
+  tables->specials = {{std::string(tables->vocabulary.bytes(end_of_text)), end_of_text}};
+  tables->finish();
+  Tokenizer tokenizer;
+  tokenizer.tables_ = tables;
+  return tokenizer;
+}
+
+bool Tokenizer::reads_text() const { return tables_->byte_token[0] >= 0; }
 
 int Tokenizer::vocab() const { return tables_->vocabulary.size(); }
 int Tokenizer::end_of_text() const { return tables_->end_of_text; }
@@ -299,6 +312,7 @@ Encoder::~Encoder() = default;
 
 void Encoder::encode(std::string_view text, std::vector<int>* tokens, bool specials_allowed) {
   const Tokenizer::Tables& t = *tokenizer_.tables_;
+  if (!tokenizer_.reads_text()) fail("nothing is known of these tokens but their ids: name their tokenizer");
   const TextFinder& finder = specials_allowed ? t.allowed : t.always;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = begin;

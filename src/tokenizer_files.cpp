@@ -7,6 +7,7 @@
 
 #include "error.h"
 #include "files.h"
+#include "json.h"
 #include "tokenizer_tables.h"
 
 namespace {

@@ -9,7 +9,7 @@
 #include "tokenizer.h"
 
 // The bytes of each id; empty where an id stands for nothing.
-class Vocabulary {
+class TokenBytes {
  public:
   int size() const { return int(starts_.size()) - 1; }
   std::string_view bytes(int id) const {
@@ -66,13 +66,13 @@ class PairTable {
 class TokenTable {
  public:
   TokenTable() = default;
-  explicit TokenTable(const Vocabulary&);
+  explicit TokenTable(const TokenBytes&);
   bool insert(int id);  // false where a token of the same bytes is there
   int find(std::string_view bytes) const { return slots_.empty() ? -1 : slots_[place(bytes)]; }  // −1: none
 
  private:
   size_t place(std::string_view bytes) const;
-  const Vocabulary* vocabulary_ = nullptr;
+  const TokenBytes* vocabulary_ = nullptr;
   std::vector<int> slots_;
   int shift_ = 60;
 };
@@ -92,7 +92,7 @@ class TextFinder {
 
 struct Tokenizer::Tables {
   Pattern pattern = Pattern::none;
-  Vocabulary vocabulary;
+  TokenBytes vocabulary;
   std::vector<MergeRule> rules;
   bool whole_first = false;  // a piece that is a token is that token, whatever its merges
   int byte_token[256];

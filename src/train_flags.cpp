@@ -3,9 +3,15 @@
 
 void add_train_flags(Flags& f, TrainOptions& o) {
   f.section("Data");
-  f.add("data", &o.data,
-        "a text file (raw bytes as tokens, the last tenth held out), or the built-in corpus: sums, all, or a mix like "
-        "sums=8,cups=1");
+  f.add(
+      "data", &o.data,
+      "token files (a folder of *.bin, or a pattern like 'd/*.bin'; those with val in their name are held out), a text "
+      "file (its last tenth held out), or the built-in corpus: sums, all, or a mix like sums=8,cups=1");
+  f.add("tokenizer", &o.tokenizer,
+        "tokenizer.json, tiktoken's ranks, GPT-2's folder, or bytes; empty: the one beside token files, else a BPE "
+        "trained "
+        "on the text");
+  f.add("vocab", &o.vocab, "ids of a BPE that is trained, at most (257: bytes)", 257, 1 << 20);
   f.choice("pack", &o.pack, {"documents", "stream"},
            "documents are segments that see only themselves, or one stream across borders");
   f.add("seq", &o.model.context, "tokens in a row, T: the most that attention sees", 2, 1 << 20);
@@ -54,6 +60,7 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.add("clip", &o.optim.clip, "largest gradient norm (0: none)", 0, 1e9f);
   f.add("z-loss", &o.optim.z_loss, "weight of the squared logsumexp during the cooldown", 0, 1);
   f.add("steps", &o.steps, "optimizer steps", 1, int64_t(1) << 40);
+  f.add("epochs", &o.epochs, "times through the data, in place of --steps (0: --steps says how long)", 0, 1e6f);
   f.add("seed", &o.seed, "of everything random: weights, data order, passes, prefixes, jitter", 0, INT64_MAX);
 
   f.section("Run");
@@ -68,6 +75,7 @@ void add_train_flags(Flags& f, TrainOptions& o) {
       "what the backward pass computes again instead of keeping it, with the same bits: nothing, norms and SwiGLU, "
       "or whole layers");
   f.add("eval-every", &o.eval_every, "steps between evaluations on held-out text (0: only at the end)", 0, 1 << 30);
+  f.add("val-tokens", &o.val_tokens, "held-out tokens to look at, at most", 2, INT64_MAX);
   f.add("sample-every", &o.sample_every, "steps between samples (0: none)", 0, 1 << 30);
   f.add("save-every", &o.save_every, "steps between checkpoints (0: only at the end)", 0, 1 << 30);
   f.add("keep", &o.keep, "newest checkpoints to keep (0: all)", 0, 1 << 30);

@@ -13,7 +13,6 @@
 #include "program.h"
 #include "random.h"
 #include "signals.h"
-#include "tokenizer.h"
 
 // --- Checkpoints
 
@@ -55,6 +54,7 @@ void Trainer::save() {
     fail_broken("the weights or their loss on held-out text are not finite");
   Json state = Json::object({{"step", step_},
                              {"epoch", loader_->position().epoch},
+                             {"epoch_shard", loader_->position().shard},
                              {"epoch_row", loader_->position().row},
                              {"data_checksum", int64_t(data_.checksum)},
                              {"tokens", costs_.tokens},
@@ -68,7 +68,8 @@ void Trainer::save() {
   for (int64_t n : optimizer_->step_counts()) counts.items.push_back(n);
   state.set("update_counts", counts);
   CheckpointContents contents{tensor_views(model_->layout, model_->block.data()), optimizer_->state(),
-                              to_json(model_->config), state};
+                              to_json(model_->config), state,
+                              data_.tokenizer.reads_text() ? data_.tokenizer.to_json() : ""};
   std::string path = save_checkpoint(o_.out, step_, contents, o_.keep);
   last_saved_ = step_;
   progress_->print(text("saved %s\n", path.c_str()));
@@ -204,28 +205,41 @@ void Trainer::evaluate_held_out() {
                         shown.c_str()));
 }
 
+// The beginning of a held-out document: half of it, `most` tokens at most.
+std::vector<int> Trainer::sample_prompt(int64_t number, int most) const {
+  constexpr int64_t kDocuments = 64;
+  const Tokens& tokens = data_.validation[0];
+  std::vector<Document> documents;
+  for (Document d : Documents(tokens, data_.vocabulary.end_of_text))
+    if (documents.push_back(d); documents.size() == kDocuments) break;
+  if (documents.empty()) return {data_.vocabulary.end_of_text};
+  Document d = documents[size_t(number) % documents.size()];
+  std::vector<int> prompt;
+  for (int64_t i = 0; i < std::clamp<int64_t>(d.length() / 2, 1, most); ++i) prompt.push_back(tokens[d.begin + i]);
+  return prompt;
+}
+
 void Trainer::show_sample() {
   DecodeMode mode = feedback_trained() ? DecodeMode::soft : DecodeMode::standard;
   size_t number = size_t(step_) / std::max(1, o_.sample_every);
   if (!data_.puzzles.empty() && !data_.puzzles[number % data_.puzzles.size()].answers.empty()) {
     std::vector<std::string> said;
     const Puzzle& puzzle = data_.puzzles[number % data_.puzzles.size()];
-    answer_puzzles(*kernels_, model_->config, weights_->params(), {puzzle}, mode, 1, &said);
+    answer_puzzles(*kernels_, model_->config, weights_->params(), data_.tokenizer, {puzzle}, mode, 1, &said);
     progress_->print(text("step %lld: %s answers %s\n", (long long)step_, name_of(mode), said[0].c_str()));
     return;
   }
-  const Documents& held_out = data_.validation;
-  int64_t start = held_out.starts[number % held_out.count()], length = held_out.length(int(number % held_out.count()));
-  length = std::clamp<int64_t>(length / 2, 1, std::min(24, o_.model.context / 2));
-  std::vector<int> prompt(held_out.tokens.begin() + start, held_out.tokens.begin() + start + length);
+  std::vector<int> prompt = sample_prompt(int64_t(number), std::min(24, o_.model.context / 2));
   Decoder decoder(*kernels_, model_->config, weights_->params(), {1, 64, o_.model.context});
   Generation g;
   g.mode = mode, g.tokens = 64, g.sampling.temperature = 0.8f, g.seed = uint64_t(o_.seed);
   std::string said;
   generate(
-      decoder, {prompt}, step_, g, [&](int, const std::string& piece) { said += piece; }, [] { return false; });
+      decoder, data_.tokenizer, {prompt}, step_, g, [&](int, const std::string& piece) { said += piece; },
+      [] { return false; });
   std::string shown;
-  for (char c : visible(decode(prompt) + "│" + said)) shown += c == '\n' ? std::string("⏎") : std::string(1, c);
+  for (char c : visible(data_.tokenizer.decode(prompt) + "│" + said))
+    shown += c == '\n' ? std::string("⏎") : std::string(1, c);
   progress_->print(text("step %lld: %s says %s\n", (long long)step_, name_of(mode), shown.c_str()));
 }
 
@@ -267,22 +281,22 @@ static bool ends_with_table(const std::string& log, int64_t step) {
 }
 
 // A prompt to begin with, from the held-out part: a puzzle up to its first answer, or a text's first words.
-static std::string first_prompt(const TrainingData& data, int context) {
-  for (const Puzzle& puzzle : data.puzzles) {
+std::string Trainer::first_prompt() const {
+  int context = o_.model.context;
+  for (const Puzzle& puzzle : data_.puzzles) {
     if (puzzle.answers.empty() || puzzle.answers[0].start == 0 || puzzle.answers[0].start >= context) continue;
     std::string prompt = puzzle.text.substr(0, size_t(puzzle.answers[0].start));
     if (prompt.find('\n') == std::string::npos) return prompt;
   }
-  const Documents& texts = data.validation;
-  std::string words;
-  for (int64_t i = 0; i < std::min<int64_t>({32, context / 2, texts.length(0)}); ++i) words += char(texts.tokens[i]);
-  words = words.substr(0, words.find('\n'));
+  if (!data_.tokenizer.reads_text()) return "";
+  std::string words = data_.tokenizer.decode(sample_prompt(0, std::min(8, context / 2)));
+  words = words.substr(0, words.find('\n')).substr(0, 32);
   words = words.substr(0, words.rfind(' '));
   return visible(words) == words ? words : "";
 }
 
 std::string Trainer::talk_line() const {
-  std::string prompt = first_prompt(data_, o_.model.context);
+  std::string prompt = first_prompt();
   return sibling(o_.program, "sample") + " --model " + shell_word(o_.out) +
          (feedback_trained() ? " --mode soft" : " --mode standard") +
          (prompt.empty() ? "" : " --prompt " + shell_word(prompt));
@@ -291,7 +305,7 @@ std::string Trainer::talk_line() const {
 void Trainer::report() {
   double start = seconds_now();
   ModelConfig shown_as = as_trained(model_->config, feedback_trained());
-  Evaluation e = evaluate(*kernels_, shown_as, weights_->params(), validation_, data_.puzzles);
+  Evaluation e = evaluate(*kernels_, shown_as, weights_->params(), data_.tokenizer, validation_, data_.puzzles);
   Json losses = Json::array();
   for (const PassResult& r : e.passes) losses.items.push_back(r.loss);
   if (step_ > first_step_ || !ends_with_table(o_.out + "/log.jsonl", step_))

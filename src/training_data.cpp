@@ -1,53 +1,199 @@
-// What ./train and ./eval read: a text file, or the built-in corpus.
+// What ./train and ./eval read: token files, a text file, or the built-in corpus; and the tokenizer of their tokens.
 #include "training_data.h"
 
+#include <algorithm>
+
+#include "bpe.h"
 #include "error.h"
 #include "files.h"
 #include "log.h"
 
-static bool names_corpus(const std::string& data) {
+namespace {
+
+constexpr int64_t kLooked = 10'000'000;  // tokens of a file that are looked through for what is said about it
+
+bool names_corpus(const std::string& data) {
   return data.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789=,.") == std::string::npos &&
          data.find(".txt") == std::string::npos && data[0] >= 'a' && data[0] <= 'z';
 }
 
-static void describe(TrainingData& data, const std::string& what) {
-  auto targets = [](const Documents& d) {
-    double n = 0;
-    for (uint8_t predictable : d.predictable) n += predictable;
-    return n;
-  };
-  auto size_of = [](const Documents& d) {
-    return text("%s document%s", show_count(d.count()).c_str(), d.count() == 1 ? "" : "s");
-  };
-  data.description = {what + ": " + size_of(data.train), show_count(double(data.train.tokens.size())) + " tokens",
-                      text("%.0f %% of them targets", 100 * targets(data.train) / double(data.train.tokens.size())),
-                      "held out " + size_of(data.validation),
-                      show_count(double(data.validation.tokens.size())) + " tokens"};
-  data.checksum = crc32c(0, data.train.tokens.data(), data.train.tokens.size() * sizeof(uint16_t));
+int64_t count_tokens(const std::vector<Tokens>& shards) {
+  int64_t total = 0;
+  for (const Tokens& shard : shards) total += shard.size();
+  return total;
 }
 
-TrainingData read_training_data(const std::string& name, int context, int64_t seed) {
+int64_t count_documents(const std::vector<Tokens>& shards, int end_of_text) {
+  int64_t total = 0;
+  for (const Tokens& shard : shards) total += Documents(shard, end_of_text).count();
+  return total;
+}
+
+std::string count_of(double n, const char* thing) {
+  return text("%s %s%s", show_count(n).c_str(), thing, n == 1 ? "" : "s");
+}
+
+// --- Texts
+
+void take_vocabulary(TrainingData& data) {
+  data.vocabulary = vocabulary_of(data.tokenizer);
+  if (data.vocabulary.end_of_text < 0) fail("the tokenizer has no special token that could end a document");
+}
+
+// The tokenizer that is asked for, or a BPE trained on the text.
+Tokenizer tokenizer_for(const DataOptions& o, Pattern pattern, const std::vector<TextDocument>& documents) {
+  if (!o.tokenizer.empty()) return Tokenizer::load(o.tokenizer);
+  if (o.vocab == Tokenizer().vocab()) return {};
+  PieceCounts counts(pattern);
+  for (const TextDocument& document : documents)
+    for (const TextPart& part : document.parts) counts.add(part.text);
+  return train_bpe(counts, o.vocab);
+}
+
+void describe(TrainingData& data, const std::string& what) {
+  int end = data.vocabulary.end_of_text;
+  double tokens = double(count_tokens(data.train)), documents = double(count_documents(data.train, end)), targets = 0;
+  for (const Tokens& shard : data.train)
+    for (int64_t i = 0; i < shard.size(); ++i) targets += shard[i] != end && shard.may_be_target(i);
+  data.document_length = tokens / std::max(1.0, documents);
+  data.description = {what + ": " + count_of(documents, "document"), show_count(tokens) + " tokens",
+                      text("%.0f %% of them targets", 100 * targets / std::max(1.0, tokens - documents)),
+                      "held out " + count_of(double(count_documents(data.validation, end)), "document"),
+                      show_count(double(count_tokens(data.validation))) + " tokens"};
+  for (const Tokens& shard : data.train) data.checksum = crc32c(data.checksum, shard.bytes(), shard.byte_size());
+}
+
+TrainingData read_text_data(const DataOptions& o) {
+  TrainingData data;
+  TextFile file = read_text_file(o.data);
+  data.tokenizer = tokenizer_for(o, Pattern::llama3, file.train);
+  take_vocabulary(data);
+  TextSplit split = tokenize(file, data.tokenizer);
+  data.train = {split.train}, data.validation = {split.validation};
+  describe(data, o.data);
+  return data;
+}
+
+// --- The built-in corpus
+
+TrainingData make_corpus_data(const DataOptions& o) {
   constexpr int kTrainingDocuments = 1 << 16, kHeldOutDocuments = 2048;
   TrainingData data;
-  if (name.empty()) fail("--data is empty; give a text file, sums, all, or a mix like sums=8,cups=1");
-  if (file_exists(name) || folder_exists(name) || !names_corpus(name)) {
-    TextSplit split = read_text(name);
-    data.train = std::move(split.train), data.validation = std::move(split.validation);
-    describe(data, name);
-    return data;
-  }
   TaskMix mix;
   try {
-    mix = parse_task_mix(name);
+    mix = parse_task_mix(o.data);
   } catch (const Error& e) {
-    fail("--data %s: there is no such file, and as a mix of the built-in corpus: %s", name.c_str(), e.what());
+    fail("--data %s: there is no such file, and as a mix of the built-in corpus: %s", o.data.c_str(), e.what());
   }
-  if (context < kShortestPuzzle)
-    fail("rows of %d tokens (./train --seq) are too short: the built-in corpus needs at least %d tokens", context,
+  if (o.context < kShortestPuzzle)
+    fail("rows of %d tokens (./train --seq) are too short: the built-in corpus needs at least %d tokens", o.context,
          kShortestPuzzle);
-  data.train = make_corpus(mix, Split::train, uint64_t(seed), kTrainingDocuments, context).documents;
-  Corpus held_out = make_corpus(mix, Split::validation, uint64_t(seed), kHeldOutDocuments, context);
-  data.validation = std::move(held_out.documents), data.puzzles = std::move(held_out.puzzles);
-  describe(data, text("built-in corpus (%s)", name.c_str()));
+  std::vector<Puzzle> puzzles = make_puzzles(mix, Split::train, uint64_t(o.seed), kTrainingDocuments, o.context);
+  data.puzzles = make_puzzles(mix, Split::validation, uint64_t(o.seed), kHeldOutDocuments, o.context);
+  // Digits are tokens of their own: what a token is should not say what a sum is.
+  data.tokenizer = tokenizer_for(o, Pattern::qwen2, as_documents(puzzles));
+  take_vocabulary(data);
+  data.train = {tokenize(as_documents(puzzles), data.tokenizer)};
+  data.validation = {tokenize(as_documents(data.puzzles), data.tokenizer)};
+  data.made = true;
+  describe(data, text("built-in corpus (%s)", o.data.c_str()));
   return data;
+}
+
+// --- Token files
+
+std::string folder_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+// The tokenizer that is asked for, which has to be the one that lies beside the files where one does; where there is
+// none, the ids are those that llm.c uses: GPT-2's in files of 16 bits, Llama 3's in those of 32.
+Tokenizer tokenizer_of_files(const DataOptions& o, const std::string& first, int bits) {
+  std::string beside = folder_of(first) + "/tokenizer.json";
+  bool is_beside = file_exists(beside);
+  if (o.tokenizer.empty() && !is_beside)
+    return bits == 16 ? Tokenizer::ids_only(50257, 50256) : Tokenizer::ids_only(128256, 128000);
+  Tokenizer tokenizer = Tokenizer::load(o.tokenizer.empty() ? beside : o.tokenizer);
+  if (!o.tokenizer.empty() && is_beside && Tokenizer::load(beside).checksum() != tokenizer.checksum())
+    fail("%s is not the tokenizer of %s, which is %s", o.tokenizer.c_str(), first.c_str(), beside.c_str());
+  return tokenizer;
+}
+
+// A file that begins with a special token is divided by it: some vocabularies have one that begins a document.
+int divider(const Tokenizer& tokenizer, const Tokens& tokens) {
+  if (tokens.size() > 0 && tokenizer.is_special(tokens[0])) return tokens[0];
+  return tokenizer.end_of_text();
+}
+
+// Where no file is for validation: the last tenth of the last one, from the beginning of a document where one is near.
+void hold_out(TrainingData& data) {
+  Tokens last = data.train.back();
+  int64_t cut = last.size() - last.size() / 10, border = last.find(data.vocabulary.end_of_text, cut);
+  if (border < last.size() - last.size() / 20) cut = border;
+  data.train.back() = last.part(0, cut);
+  data.validation = {last.part(cut, last.size())};
+}
+
+uint32_t checksum_of_ends(const std::vector<Tokens>& shards) {
+  constexpr size_t kBytes = 1 << 16;
+  uint32_t crc = 0;
+  for (const Tokens& shard : shards) {
+    size_t size = shard.byte_size(), n = std::min(size, kBytes);
+    crc = crc32c(crc, &size, sizeof size);
+    crc = crc32c(crc, shard.bytes(), n);
+    crc = crc32c(crc, static_cast<const char*>(shard.bytes()) + size - n, n);
+  }
+  return crc;
+}
+
+TrainingData map_token_files(const DataOptions& o) {
+  TrainingData data;
+  ShardNames names = find_shards(o.data);
+  if (names.train.empty()) fail("--data %s: all files are for validation; there is none to train on", o.data.c_str());
+  for (const std::string& name : names.train) data.train.push_back(Tokens::map(name));
+  for (const std::string& name : names.validation) data.validation.push_back(Tokens::map(name));
+  for (const auto* shards : {&data.train, &data.validation})
+    for (const Tokens& shard : *shards)
+      if (shard.bits() != data.train[0].bits())
+        fail("%s has %d bits a token, but %s has %d: they are of different tokenizers", shard.name().c_str(),
+             shard.bits(), data.train[0].name().c_str(), data.train[0].bits());
+  data.tokenizer = tokenizer_of_files(o, names.train[0], data.train[0].bits());
+  data.vocabulary = {data.tokenizer.vocab(), divider(data.tokenizer, data.train[0])};
+  if (count_tokens(data.validation) < 2) hold_out(data);
+  if (count_tokens(data.train) < 2 || count_tokens(data.validation) < 2)
+    fail("--data %s is too small: %lld tokens to train on and %lld to validate with; each takes at least 2",
+         o.data.c_str(), (long long)count_tokens(data.train), (long long)count_tokens(data.validation));
+
+  Tokens looked = data.train[0].part(0, std::min(kLooked, data.train[0].size()));
+  double documents = double(Documents(looked, data.vocabulary.end_of_text).count());
+  data.document_length = double(looked.size()) / std::max(1.0, documents);
+  data.description = {
+      o.data + ": " + count_of(double(data.train.size()), "file") + text(" of %d-bit tokens", looked.bits()),
+      show_count(double(count_tokens(data.train))) + " tokens",
+      "about " + show_count(data.document_length) + " a document",
+      "held out " + show_count(double(count_tokens(data.validation))) + " tokens"};
+  data.checksum = checksum_of_ends(data.train);
+  return data;
+}
+
+}  // namespace
+
+TrainingData read_training_data(const DataOptions& o) {
+  if (o.data.empty()) fail("--data is empty; give token files, a text file, sums, all, or a mix like sums=8,cups=1");
+  TrainingData data = names_shards(o.data)                                                    ? map_token_files(o)
+                      : file_exists(o.data) || folder_exists(o.data) || !names_corpus(o.data) ? read_text_data(o)
+                                                                                              : make_corpus_data(o);
+  data.description.push_back(data.tokenizer.reads_text() ? text("vocabulary %d", data.vocabulary.size)
+                                                         : "no tokenizer beside them: ids only");
+  return data;
+}
+
+void require_vocabulary(const TrainingData& data, const ModelConfig& model, const std::string& checkpoint) {
+  if (data.vocabulary.size > model.vocab)
+    fail("%s: the model has a vocabulary of %d, but the data's tokenizer %d ids", checkpoint.c_str(), model.vocab,
+         data.vocabulary.size);
+  if (data.vocabulary.end_of_text != model.end_of_text)
+    fail("%s: the model ends a text by token %d, but the data by %d: its tokenizer is another", checkpoint.c_str(),
+         model.end_of_text, data.vocabulary.end_of_text);
 }
