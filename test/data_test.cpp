@@ -506,6 +506,7 @@ TEST(Shards, OfSixteenAndThirtyTwoBitsGiveTheSameBatches) {
   for (Pack pack : {Pack::documents, Pack::stream}) {
     Loader a({narrow}, kVocabulary, pack, 16, 1), b({wide}, kVocabulary, pack, 16, 1);
     EXPECT_EQ(a.tokens(), narrow.size());
+    EXPECT_EQ(a.shard_tokens(), narrow.size());
     for (int i = 0; i < 200; ++i) {
       ASSERT_TRUE(same(a.next(2), b.next(2)));
     }
