@@ -363,10 +363,13 @@ TEST_F(Fetch, CtrlCLeavesOnlyThePartialFile) {
   for (int signal : {SIGINT, SIGTERM}) {
     file().breaks = 1, file().break_after = 150000, file().hangs = true;
     Running running(checked("/file"), setting_);
-    ASSERT_TRUE(running.until([&] { return std::filesystem::exists(folder_ / "file.partial"); }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    // Its own number and curl's.
+    auto held = [&] { return lines_of(contents(folder_ / "file.lock")); };
+    ASSERT_TRUE(running.until([&] { return there().size() == 2 && held().size() == 2; }));
+    pid_t curl = std::stoi(held()[1].substr(4));
     running.kill(signal);
     EXPECT_EQ(running.wait().status, 128 + signal);
+    EXPECT_NE(kill(curl, 0), 0) << "curl ends with the script";
     EXPECT_EQ(there(), Words{"file.partial"});
     fetch_well(checked("/file"));
     std::filesystem::remove(folder_ / "file");
@@ -652,8 +655,9 @@ TEST_F(Recipe, TinyStories) {
 TEST_F(Recipe, FineWeb) {
   serve_gpt2();
   const std::string set = "kjj0/fineweb10B-gpt2/resolve/main/fineweb_";
+  uint32_t seed = 0;
   for (const char* name : {"val_000000", "train_000001", "train_000002", "train_000003"})
-    serve_hub(set + name + ".bin", noise(5000, uint32_t(name[11])));
+    serve_hub(set + name + ".bin", noise(5000, ++seed));
   EXPECT_EQ(make("fineweb10b", {"2"}),
             "    ./train --data 'data/fineweb10b/*.bin' --tokenizer 'data/fineweb10b' --model d12 --dtype bf16 --out "
             "fineweb");
