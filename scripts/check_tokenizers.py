@@ -26,11 +26,15 @@ import tokenizers
 from tiktoken_ext import openai_public
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CL100K = (r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s""")
-O200K = "|".join([
-    r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
-    r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?""",
-    r"""\p{N}{1,3}""", r""" ?[^\s\p{L}\p{N}]+[\r\n/]*""", r"""\s*[\r\n]+""", r"""\s+(?!\S)""", r"""\s+"""])
+
+
+def tiktoken_pattern(name):
+    """The pattern in tiktoken's source, without its vocabulary, which would be downloaded."""
+    openai_public.load_tiktoken_bpe = lambda *args, **more: {}
+    return getattr(openai_public, name)()["pat_str"]
+
+
+CL100K, O200K = tiktoken_pattern("cl100k_base"), tiktoken_pattern("o200k_base")
 
 # --- Strings
 
@@ -102,7 +106,7 @@ def read_shards(folder):
             header = array.array("i", file.read(1024))
             part = array.array("H" if header[1] == 1 else "I", file.read())
         assert len(part) == header[2], path
-        tokens.extend(part)
+        tokens.extend(part.tolist())
     return tokens
 
 
@@ -260,7 +264,8 @@ def main():
                 mine, _ = ours(o.tokenize, path, strings, scratch, [])
             fine &= compare(f"{pattern}, trained here, in Hugging Face's library", strings,
                             by_hugging_face(hugging_face(path), strings), mine)
-        for name, pattern in (("gpt2", None), ("cl100k", CL100K), ("o200k", O200K)):
+        # To Hugging Face's regular expressions \p{N}{1,3}+ is any number of digits, to tiktoken's it is at most three.
+        for name, pattern in (("gpt2", None), ("cl100k", CL100K.replace("{1,3}+", "{1,3}")), ("o200k", O200K)):
             path = train_by_hugging_face(pattern, texts, f"{folder}/hf_{name}.json")
             with tempfile.TemporaryDirectory() as scratch:
                 mine, _ = ours(o.tokenize, path, strings, scratch, [])
