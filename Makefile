@@ -12,7 +12,7 @@ OPTIMIZE ?= -O3
 CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -pthread -Wall -Wextra -Wno-psabi -Iinclude $(EXTRA)
 LDFLAGS := -pthread $(EXTRA)
 
-PROGRAMS := train sample eval
+PROGRAMS := train sample eval tokenize
 ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp) src/bench.cpp,$(wildcard src/*.cpp))
 TESTS_OF_EMULATOR := $(wildcard test/simt/*_test.cpp) test/simt/seed_listener.cpp
 TESTS := $(wildcard test/*.cpp test/cuda/*.cpp) $(TESTS_OF_EMULATOR)

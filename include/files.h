@@ -31,6 +31,25 @@ class NewFile {
   int64_t size_ = 0;
 };
 
+// A file that grows over several runs, and stays when one fails. What it held beyond `size` bytes is cut off; fails
+// where it is shorter. With size 0 it may be new.
+class GrowingFile {
+ public:
+  GrowingFile(const std::string& path, int64_t size, const std::string& shown);
+  ~GrowingFile();
+  GrowingFile(const GrowingFile&) = delete;
+  GrowingFile& operator=(const GrowingFile&) = delete;
+
+  void write(const void* bytes, size_t n);  // may wait in memory
+  void rewrite(int64_t at, const std::string& bytes);
+  void sync();  // all of it is on the disk
+
+ private:
+  void flush();
+  std::string shown_, waiting_;
+  int fd_ = -1;
+};
+
 // Writes beside the target, syncs, then renames over it: a reader never sees half, a full disk loses nothing. A link is
 // followed.
 void replace_file(const std::string& path, const std::function<void(NewFile&)>& write);

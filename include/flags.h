@@ -34,6 +34,10 @@ class Flags {
   // One of a few words; `value` must be among them.
   void choice(const std::string& name, std::string* value, const std::vector<std::string>& words,
               const std::string& help);
+  // Words that belong to no flag, as inputs do: at most so many, as they stand ("-" is one; after "--" all are). `name` is
+  // for --help: "INPUT...", "[FILE]".
+  void words(const std::string& name, std::vector<std::string>* values, const std::string& help,
+             size_t most = SIZE_MAX);
   // Text printed at the end of --help, as it is.
   void epilogue(const std::string& text);
 
@@ -58,6 +62,7 @@ class Flags {
   void add_flag(Flag flag);
   Flag* find(const std::string& name);
   bool asks_for_help(const std::vector<std::string>& words);
+  bool take_word(const std::string& word, bool flags_may_follow);
   std::string unknown(const std::string& name, bool in_file) const;
   // What a flag is to be set to; without a flag: the file that --config names.
   struct Setting {
@@ -69,6 +74,9 @@ class Flags {
   void read_config(const std::string& path);
   std::string program_, summary_, epilogue_, section_;
   std::vector<Flag> flags_;
+  std::string words_name_, words_help_;
+  std::vector<std::string>* words_ = nullptr;
+  size_t most_words_ = 0;
 };
 
 // The candidate nearest to `word` by edit distance, or "" where none is near.

@@ -1,28 +1,38 @@
-// From text to shards: documents out of files, folders or standard input, tokenized on all threads, written as token
-// files of equal size, the validation split by a hash of the document. Can be stopped at any moment and goes on with the
-// same bytes.
+// From text to shards: documents out of files, folders or standard input, tokenized on all threads and written as token
+// files of equal size, some of them held out by a hash of the document. A split is one stream, an end-of-text token
+// before each document and one at the end, cut where a shard is full. The folder's data.json says what it was made of,
+// and how far: stopped at any moment, killed too, the same call goes on, and the shards hold the same bytes.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
-#include <vector>
 
+#include "documents.h"
 #include "tokenizer.h"
 
 struct PrepareOptions {
-  std::vector<std::string> inputs;  // .txt, .jsonl, any other text file, folders of these; "-" is standard input
-  std::string out;                  // folder: train_000000.bin …, val_000000.bin …, tokenizer.json, data.json
-  std::string field = "text";       // of .jsonl: the string that is a document
-  std::string prompt_field;         // .jsonl: put before it, and no target (the shards get masks)
-  std::string separator = "<|endoftext|>";  // a line of a text file that ends a document; empty: none, a file is one
-  std::string format;                       // "text", "jsonl", or empty: by the name's end
+  DocumentOptions documents;  // with a prompt field, prompts are no targets: the shards get masks
+  std::string out;            // folder: train_000000.bin …, val_000000.bin …, tokenizer.json, data.json
   int64_t shard_tokens = 100'000'000;
-  double validation = 0.005;  // share of the documents that are held out; the first document never is
-  bool deduplicate = false;   // leave out documents that were there before, byte for byte
+  float validation = 0.005f;      // share of the documents that are held out; the first document never is
+  bool deduplicate = false;       // leave out documents that were there before, byte for byte
+  int64_t batch_bytes = 8 << 20;  // of documents that are tokenized together; nothing depends on it
+  float save_seconds = 5;         // work that a kill may cost
 };
 
 struct PrepareResult {
-  int64_t documents = 0, duplicates = 0, empty = 0, bytes = 0, train_tokens = 0, validation_tokens = 0;
-  bool complete = true;  // false where a signal stopped it
+  int64_t documents = 0, validation_documents = 0;  // of the documents so many are held out
+  int64_t duplicates = 0, empty = 0;                // left out
+  int64_t bytes = 0;                                // of the documents
+  int64_t train_tokens = 0, validation_tokens = 0;  // with end-of-text tokens
+  int64_t train_shards = 0, validation_shards = 0;
+  bool complete = false;  // false where a signal stopped it
+  bool found = false;     // all was there already
 };
 
-PrepareResult prepare_data(const PrepareOptions&, const Tokenizer&);
+// Is told what there is so far, once before work begins, and the share of the input that is read: −1 where unknown.
+using PrepareWatch = std::function<void(const PrepareResult&, double fraction, int64_t input_bytes)>;
+
+// Stops at a signal (signals.h), with all saved. Fails where there is nothing to tokenize, and where the folder was
+// begun with another tokenizer, other options or other inputs.
+PrepareResult prepare_data(const PrepareOptions&, const Tokenizer&, const PrepareWatch& watch = {});

@@ -142,6 +142,48 @@ void NewFile::finish() {
   fail_to("write", shown_);
 }
 
+GrowingFile::GrowingFile(const std::string& path, int64_t size, const std::string& shown) : shown_(shown) {
+  fd_ = open_retrying(path, O_WRONLY | O_CREAT, 0666);
+  if (fd_ < 0) fail_to("write", shown_);
+  int64_t found = lseek(fd_, 0, SEEK_END);
+  bool cut = found >= size && ftruncate(fd_, size) == 0 && lseek(fd_, size, SEEK_SET) == size;
+  int reason = errno;
+  if (cut) return;
+  close(fd_);
+  if (found >= 0 && found < size)
+    fail("%s holds %lld bytes and should hold %lld", shown_.c_str(), (long long)found, (long long)size);
+  errno = reason;
+  fail_to("write", shown_);
+}
+
+GrowingFile::~GrowingFile() { close(fd_); }
+
+void GrowingFile::write(const void* bytes, size_t n) {
+  constexpr size_t kMostWaiting = 1 << 20;
+  waiting_.append(static_cast<const char*>(bytes), n);
+  if (waiting_.size() >= kMostWaiting) flush();
+}
+
+void GrowingFile::flush() {
+  for (size_t done = 0; done < waiting_.size();) {
+    ssize_t written = ::write(fd_, waiting_.data() + done, waiting_.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_to("write", shown_);
+    done += size_t(written);
+  }
+  waiting_.clear();
+}
+
+void GrowingFile::rewrite(int64_t at, const std::string& bytes) {
+  flush();
+  if (pwrite(fd_, bytes.data(), bytes.size(), at) != ssize_t(bytes.size())) fail_to("write", shown_);
+}
+
+void GrowingFile::sync() {
+  flush();
+  if (sync_retrying(fd_) < 0) fail_to("write", shown_);
+}
+
 // A hidden name in the target's folder that nobody else uses: not another process, not another thread, not a leftover.
 static std::string partial_name(const std::string& target) {
   static std::atomic<int> count = 0;

@@ -81,6 +81,10 @@ static std::string join(const std::vector<std::string>& words, const char* betwe
 
 void Flags::section(const std::string& title) { section_ = title; }
 
+void Flags::words(const std::string& name, std::vector<std::string>* values, const std::string& help, size_t most) {
+  words_name_ = name, words_help_ = help, words_ = values, most_words_ = most;
+}
+
 void Flags::epilogue(const std::string& text) { epilogue_ = text; }
 
 Flags::Flag Flags::named(const std::string& name, const std::string& kind, const std::string& help) {
@@ -202,9 +206,19 @@ bool Flags::asks_for_help(const std::vector<std::string>& words) {
     Flag* flag = find(word.substr(2));
     return normal(word) == "--config" || (flag && !flag->is_bool && flag->alone.empty());
   };
-  for (size_t i = 0; i < words.size(); ++i)
+  for (size_t i = 0; i < words.size() && !(words_ && words[i] == "--"); ++i)
     if (words[i] == "--help" || (words[i] == "-h" && !(i > 0 && takes_a_value(words[i - 1])))) return true;
   return false;
+}
+
+// Takes a word that is no flag; false where it is one.
+bool Flags::take_word(const std::string& word, bool flags_may_follow) {
+  bool plain = !flags_may_follow || word == "-" || word.compare(0, 1, "-") != 0;
+  if (!words_ || !plain) return false;
+  if (words_->size() >= most_words_)
+    fail("stray word `%s`: at most %zu %s here", word.c_str(), most_words_, most_words_ == 1 ? "stands" : "stand");
+  words_->push_back(word);
+  return true;
 }
 
 void Flags::parse(int argc, char** argv) {
@@ -215,7 +229,13 @@ void Flags::parse(int argc, char** argv) {
   }
   std::vector<Setting> settings;
   std::set<Flag*> seen;
+  bool flags_may_follow = true;
   for (size_t i = 0; i < words.size(); ++i) {
+    if (take_word(words[i], flags_may_follow)) continue;
+    if (words_ && words[i] == "--") {
+      flags_may_follow = false;
+      continue;
+    }
     settings.push_back(setting_at(words, &i));
     if (!seen.insert(settings.back().flag).second) fail("%s is given twice", settings.back().where.c_str());
   }
@@ -358,9 +378,11 @@ static std::string help_line(const std::string& left, const std::string& right) 
 }
 
 std::string Flags::help() const {
-  std::string result = "Usage: " + program_ + " [--flag value | --flag=value]...\n\n" + wrap(summary_, 0);
+  std::string words = words_ ? " " + words_name_ : "";
+  std::string result = "Usage: " + program_ + words + " [--flag value | --flag=value]...\n\n" + wrap(summary_, 0);
   std::string section;
   result += "\n";
+  if (words_) result += help_line(words_name_, words_help_) + "\n";
   for (const Flag& flag : flags_) {
     if (flag.section != section) result += (&flag == &flags_[0] ? "" : "\n") + flag.section + "\n";
     section = flag.section;
