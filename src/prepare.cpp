@@ -186,6 +186,7 @@ class Preparation {
     if (reader_.total_bytes() == 0) fail("nothing to tokenize: the input is empty");
     make_folder(o.out);
     lock_ = std::make_unique<FolderLock>(o.out);
+    remove_halves();
     if (file_exists(path("data.json"))) read_data_json();
     require_own_tokenizer();
     train_ = std::make_unique<ShardWriter>(form("train"), counts_.train_tokens, counts_.complete);
@@ -242,6 +243,13 @@ class Preparation {
         fail("--out %s lies in the input %s, of which all is read: choose a folder outside", o_.out.c_str(),
              input.c_str());
     }
+  }
+
+  // What a kill left of a file that was being replaced.
+  void remove_halves() const {
+    for (const std::string& name : list_folder(o_.out))
+      if ((name.starts_with(".data.json.") || name.starts_with(".tokenizer.json.")) && name.ends_with(".partial"))
+        std::filesystem::remove(path(name));
   }
 
   void read_data_json() {

@@ -144,11 +144,12 @@ int train(int argc, char** argv) {
 
 struct TokenizerFlags {
   std::string path, pattern;
-  void add(Flags& f, const std::string& help) {
+  void add(Flags& f, const std::string& help,
+           const std::string& pattern_help = "of a tiktoken file that is not known by its size: how it cuts text") {
     f.add("tokenizer", &path, help);
     std::vector<std::string> words = pattern_names();
     words.insert(words.begin(), "");
-    f.choice("pattern", &pattern, words, "of a tiktoken file that is not known by its size: how it cuts text");
+    f.choice("pattern", &pattern, words, pattern_help);
   }
   Tokenizer load() const {
     if (path.empty()) fail("give the tokenizer: --tokenizer FILE (or bytes)");
@@ -294,7 +295,8 @@ void add_data_flags(Flags& f, PrepareOptions& o, TokenizerFlags& tokenizer, int*
   f.add("batch-bytes", &o.batch_bytes, "bytes that are tokenized together", 1, 1 << 30);
   f.add("save-seconds", &o.save_seconds, "work that a kill may cost", 0, 1e6f);
   f.section("Tokenizer");
-  tokenizer.add(f, std::string(kTokenizerFiles) + "; empty: the folder's, or a new one");
+  tokenizer.add(f, std::string(kTokenizerFiles) + "; empty: the folder's, or a new one",
+                "how a new one cuts text [llama3], or a tiktoken file that is not known by its size");
   f.add("vocab", vocab, "ids of a new one, which is trained on the input's first 100 MB", 257, 1 << 24);
   add_document_flags(f, o.documents);
 }
@@ -310,6 +312,7 @@ void report(const PrepareOptions& o, const PrepareResult& r) {
       say(name, count_of(tokens, "token") + text(" in %s/%s_*.bin, ", o.out.c_str(), name) + count_of(shards, "file"));
   };
   split("train", r.train_tokens, r.train_shards), split("val", r.validation_tokens, r.validation_shards);
+  if (r.complete && r.validation_documents == 0) say("val", "no document was held out");
   int64_t tokens = r.train_tokens + r.validation_tokens;
   say("", text("%.2f bytes a token", double(r.bytes) / double(std::max<int64_t>(tokens, 1))));
 }

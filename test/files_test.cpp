@@ -159,6 +159,35 @@ TEST(NewFile, RefusesWhatIsThereAndLeavesItAlone) {
   EXPECT_EQ(read_file(folder / "a"), "mine");
 }
 
+TEST(GrowingFile, GoesOnWhereItIsTold) {
+  Scratch folder;
+  std::string path = folder / "a", bytes = noise(2'500'000);
+  {
+    GrowingFile file(path, 0, path);
+    for (size_t at = 0; at < bytes.size(); at += 100'000) file.write(&bytes[at], 100'000);
+    file.rewrite(3, "abc");
+    file.sync();
+    file.write("lost", 4);
+  }
+  bytes.replace(3, 3, "abc");
+  EXPECT_TRUE(read_file(path) == bytes);
+  {
+    GrowingFile file(path, 10, path);
+    file.write("x", 1);
+    file.sync();
+  }
+  EXPECT_EQ(read_file(path), bytes.substr(0, 10) + "x");
+  EXPECT_EQ(message_of([&] { GrowingFile(path, 12, "shown"); }), "shown holds 11 bytes and should hold 12");
+  EXPECT_TRUE(has(message_of([&] { GrowingFile(folder / "no/a", 0, "shown"); }), "cannot write shown: No such file"));
+  FullDisk full(20);
+  EXPECT_TRUE(has(message_of([&] {
+                    GrowingFile file(path, 11, "shown");
+                    file.write(bytes.data(), 100);
+                    file.sync();
+                  }),
+                  "cannot write shown: File too large"));
+}
+
 TEST(Files, AFailingWriterLeavesTheOldFile) {
   Scratch folder;
   put(folder / "a", "old");

@@ -110,6 +110,33 @@ TEST(Flags, AValueMayBeginWithADash) {
   EXPECT_EQ(s, "- a list");
 }
 
+TEST(Flags, WordsOfNoFlagAreTakenWhereTheyAreWanted) {
+  auto words_of = [](std::vector<std::string> given, size_t most = SIZE_MAX) {
+    std::vector<std::string> words;
+    bool raw = false;
+    int n = 0;
+    Flags flags("p", "");
+    flags.words("INPUT...", &words, "inputs", most);
+    flags.add("raw", &raw, "");
+    flags.add("n", &n, "");
+    given.insert(given.begin(), "p");
+    std::vector<char*> argv;
+    for (auto& word : given) argv.push_back(word.data());
+    flags.parse(int(argv.size()), argv.data());
+    EXPECT_EQ(flags.values().size(), 2u) << "they are no flag";
+    EXPECT_TRUE(has(flags.help(), "Usage: p INPUT... [--flag") && has(flags.help(), "  INPUT...")) << flags.help();
+    return words;
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_of({}), Words());
+  EXPECT_EQ(words_of({"a", "--n", "3", "b", "--raw", "c", "-"}), (Words{"a", "b", "c", "-"}));
+  EXPECT_EQ(words_of({"--raw", "--", "--n", "-x", "--help", "--"}), (Words{"--n", "-x", "--help", "--"}));
+  EXPECT_EQ(words_of({""}), (Words{""}));
+  EXPECT_EQ(message_of([&] { words_of({"a", "b"}, 1); }), "stray word `b`: at most 1 stands here");
+  EXPECT_EQ(message_of([&] { words_of({"a", "-x"}); }), "unknown flag --x; --help lists the flags");
+  EXPECT_EQ(refusal({"a"}), "stray word `a`; a value follows its flag, as in --name value");
+}
+
 TEST(Flags, AValueMayBeDashH) {
   Options o;
   o.parse({"--out", "-h", "--width", "5"});

@@ -1,0 +1,239 @@
+// ./tokenize: its subcommands, and their mistakes.
+#include <random>
+
+#include "bpe.h"
+#include "program.h"
+#include "shards.h"
+
+namespace {
+
+std::string random_bytes(size_t n) {
+  std::mt19937 random(7);
+  std::string bytes(n, '\0');
+  for (char& c : bytes) c = char(random());
+  return bytes;
+}
+
+// A text, and a tokenizer of 300 ids trained on it by the program.
+struct Workshop {
+  Scratch folder;
+  Workshop() {
+    put(folder / "a.txt", some_text());
+    Ran ran = tokenize({"train", folder / "a.txt", "--vocab", "300", "--out", folder / "tok.json"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+  }
+  std::string operator/(const std::string& name) const { return folder / name; }
+  Ran tokenize(const Words& words, const std::string& input = "") const {
+    Setting setting;
+    setting.input = input;
+    return run("tokenize", words, setting);
+  }
+};
+
+}  // namespace
+
+TEST(Tokenize, ListsItsSubcommandsAndNamesTheNearest) {
+  for (const Words& words : {Words{}, Words{"--help"}, Words{"-h"}}) {
+    Ran ran = run("tokenize", words);
+    EXPECT_EQ(ran.status, 0);
+    for (const char* name : {"\n  train ", "\n  encode ", "\n  decode ", "\n  data ", "\n  inspect "})
+      EXPECT_TRUE(has(ran.out, name)) << ran.out;
+  }
+  expect_refused(run("tokenize", {"inspct"}), "tokenize", "no subcommand `inspct`: did you mean inspect?");
+  expect_refused(run("tokenize", {"x"}), "tokenize", "./tokenize lists them");
+  for (const char* name : {"train", "encode", "decode", "data", "inspect"}) {
+    Ran ran = run("tokenize", {name, "--help"});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_TRUE(has(ran.out, std::string("Usage: ./tokenize ") + name)) << ran.out;
+    for (const std::string& line : lines_of(ran.out)) EXPECT_LE(line.size(), 100u) << line;
+  }
+}
+
+TEST(Tokenize, WhatIsEncodedDecodesToTheSameBytes) {
+  Workshop w;
+  for (const std::string& text : {random_bytes(20000), some_text(), std::string(), std::string("\n"),
+                                  std::string("你好\0é", 9), std::string("<|endoftext|> 12")})
+    for (const Words& flags :
+         {Words{"--tokenizer", w / "tok.json"}, Words{"--tokenizer", "bytes"},
+          Words{"--tokenizer", w / "tok.json", "--raw"}, Words{"--tokenizer", w / "tok.json", "--special"}}) {
+      Ran ids = w.tokenize(Words{"encode"} + flags, text);
+      EXPECT_EQ(ids.status, 0) << ids.err;
+      Words back = flags;
+      if (back.back() == "--special") back.pop_back();
+      Ran decoded = w.tokenize(Words{"decode"} + back, ids.out);
+      EXPECT_EQ(decoded.status, 0) << decoded.err;
+      EXPECT_TRUE(decoded.out == text) << flags.back() << " changes " << text.size() << " bytes";
+    }
+  put(w / "text", "a file"), put(w / "ids", w.tokenize({"encode", w / "text", "--tokenizer", "bytes"}).out);
+  EXPECT_EQ(contents(w / "ids"), "97 32 102 105 108 101\n");
+  EXPECT_EQ(w.tokenize({"decode", "--tokenizer", "bytes", w / "ids"}).out, "a file");
+  EXPECT_EQ(w.tokenize({"decode", "--tokenizer", "bytes", "-"}, " 97\n\n\t98\r\n").out, "ab");
+}
+
+TEST(Tokenize, SpecialTokensInATextAreTextUnlessTheyAreMeant) {
+  Workshop w;
+  Ran plain = w.tokenize({"encode", "--tokenizer", "bytes"}, "a<|endoftext|>");
+  EXPECT_EQ(lines_of(plain.out)[0].rfind("97 60 124", 0), 0u) << plain.out;
+  EXPECT_EQ(w.tokenize({"encode", "--tokenizer", "bytes", "--special"}, "a<|endoftext|>").out, "97 256\n");
+  EXPECT_EQ(w.tokenize({"decode", "--tokenizer", "bytes"}, "97 256 98").out, "a<|endoftext|>b");
+  std::string raw = w.tokenize({"encode", "--tokenizer", "bytes", "--special", "--raw"}, "a<|endoftext|>").out;
+  EXPECT_EQ(raw, std::string("a\0\0\0\0\1\0\0", 8)) << "little-endian";
+}
+
+TEST(Tokenize, DecodingNamesABadIdAndItsPlace) {
+  Workshop w;
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"1 2\n 3 x\n", "standard input:2:4: `x` is no id: this tokenizer has 0 to 256"},
+      {"257", "standard input:1:1: `257` is no id"},
+      {"-1", "`-1` is no id"},
+      {"1.5", "`1.5` is no id"},
+      {"1,2", "`1,2` is no id"},
+      {"99999999999999999999", "`99999999999999999999` is no id"}};
+  for (auto [ids, part] : mistakes) {
+    Ran ran = w.tokenize({"decode", "--tokenizer", "bytes"}, ids);
+    expect_refused(ran, "tokenize", part);
+    EXPECT_EQ(ran.out, "");
+  }
+  expect_refused(w.tokenize({"decode", "--tokenizer", "bytes", "--raw"}, "abcde"), "tokenize",
+                 "5 bytes are no whole number");
+  expect_refused(w.tokenize({"decode", "--tokenizer", "bytes", "--raw"}, std::string("a\0\0\0\xff\xff\xff\xff", 8)),
+                 "tokenize", "token 2: `4294967295` is no id");
+}
+
+TEST(Tokenize, TrainWritesATokenizerAndSaysWhatCameOut) {
+  Workshop w;
+  put(w / "b.jsonl", "{\"text\": \"the cat the cat the cat\"}\n");
+  Ran ran = w.tokenize({"train", w / "a.txt", w / "b.jsonl", "--data", w / "a.txt", "--vocab", "290", "--pattern",
+                        "gpt2", "--special", "<|user|>,<|bot|>", "--out", w / "new.json", "--threads", "1"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "3 documents") && has(ran.out, "290 ids, pattern gpt2") && has(ran.out, " bytes a token"))
+      << ran.out;
+  Tokenizer t = Tokenizer::load(w / "new.json");
+  EXPECT_EQ(t.vocab(), 290);
+  EXPECT_EQ(t.pattern(), Pattern::gpt2);
+  ASSERT_EQ(t.specials().size(), 3u);
+  EXPECT_EQ(t.specials()[2].text, "<|bot|>");
+
+  // From standard input and from a file the same comes out; --most-bytes reads only the beginning.
+  auto trained = [&](const Words& words, const std::string& input = "") {
+    std::filesystem::remove(w / "x.json");
+    Ran ran = w.tokenize(Words{"train", "--vocab", "300", "--out", w / "x.json"} + words, input);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return contents(w / "x.json");
+  };
+  EXPECT_EQ(trained({"-"}, some_text()), contents(w / "tok.json"));
+  EXPECT_EQ(trained({"-", "--most-bytes", "6000"}, some_text(6000).substr(0, 6000) + std::string(5000, 'q')),
+            trained({"-"}, some_text(6000).substr(0, 6000)));
+}
+
+TEST(Tokenize, DataTrainsATokenizerOfItsOwnWhereNoneIsGiven) {
+  Workshop w;
+  Words words = {"--vocab", "300", "--shard-tokens", "500", "--threads", "1", "--out"};
+  Ran ran = w.tokenize(Words{"data", w / "a.txt"} + words + Words{w / "file"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  for (const char* part : {"tokenizer  300 ids, pattern llama3", "documents  1 document", "no document was held out",
+                           "bytes a token", "/train --data "})
+    EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
+  EXPECT_EQ(contents(w / "file/tokenizer.json"), contents(w / "tok.json"));
+  EXPECT_EQ(w.tokenize(Words{"data", "-"} + words + Words{w / "piped"}, some_text()).status, 0);
+  EXPECT_EQ(
+      w.tokenize({"data", w / "a.txt", "--tokenizer", w / "tok.json", "--shard-tokens", "500", "--out", w / "given"})
+          .status,
+      0);
+  for (const std::string& name : list_folder(w / "file")) {
+    if (!has(name, ".bin")) continue;
+    EXPECT_TRUE(contents(w / ("file/" + name)) == contents(w / ("piped/" + name))) << name;
+    EXPECT_TRUE(contents(w / ("file/" + name)) == contents(w / ("given/" + name))) << name;
+  }
+  ran = w.tokenize(Words{"data", w / "a.txt"} + words + Words{w / "file"});
+  EXPECT_TRUE(ran.status == 0 && has(ran.out, "nothing was to be done")) << ran.out << ran.err;
+  expect_refused(w.tokenize({"data", w / "a.txt", "--vocab", "280", "--shard-tokens", "500", "--out", w / "file"}),
+                 "tokenize", "has 300 ids, more than --vocab 280");
+}
+
+TEST(Tokenize, DataDrawsABarOnATerminal) {
+  Workshop w;
+  Setting setting;
+  setting.terminal = true;
+  Ran ran = run("tokenize", {"data", w / "a.txt", "--tokenizer", w / "tok.json", "--out", w / "d"}, setting);
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(has(ran.out, "\r[") && has(ran.out, "] 100 %")) << ran.out;
+}
+
+TEST(Tokenize, InspectShowsWhatTokenFilesHold) {
+  Workshop w;
+  put(w / "b.jsonl", "{\"q\": \"the\", \"text\": \"cat sat\\non\"}\n{\"q\": \"a\", \"text\": \"天地\\u0007\"}\n");
+  ASSERT_EQ(
+      w.tokenize({"data", w / "b.jsonl", "--prompt-field", "q", "--val", "0", "--tokenizer", "bytes", "--out", w / "d"})
+          .status,
+      0);
+  Ran ran = w.tokenize({"inspect", w / "d"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  for (const char* part : {"d/train_000000.bin\n", "tokens     26 of 16 bits, 1.1 KiB", " different of 257",
+                           "masked     23.1 % are no targets", "\"<|endoftext|>\" 11.5 %",
+                           "2 begin here; tokens: mean 11.5, median 14, longest 14",
+                           "beginning  \"the\\ncat sat\\non\"\n", "\"a\\n天地\\u0007\"\n"})
+    EXPECT_TRUE(has(ran.out, part)) << part << " is missing in\n" << ran.out;
+  std::filesystem::rename(w / "d/tokenizer.json", w / "away.json");
+  ran = w.tokenize({"inspect", w / "d/train_000000.bin"});
+  EXPECT_TRUE(ran.status == 0 && has(ran.out, "id 256 11.5 %") && !has(ran.out, "begin")) << ran.out;
+  EXPECT_TRUE(has(w.tokenize({"inspect", w / "d", "--tokenizer", w / "away.json"}).out, "2 begin here"));
+}
+
+TEST(Tokenize, InspectNamesBrokenFilesAndGoesOn) {
+  Workshop w;
+  ASSERT_EQ(w.tokenize({"data", w / "a.txt", "--shard-tokens", "500", "--tokenizer", w / "tok.json", "--out", w / "d"})
+                .status,
+            0);
+  std::filesystem::resize_file(w / "d/train_000000.bin", 1100);
+  put(w / "junk.bin", std::string(2000, 'x'));
+  Ran ran = w.tokenize({"inspect", w / "junk.bin", w / "nosuch.bin", w / "d"});
+  EXPECT_EQ(ran.status, 1);
+  Words errors = lines_of(ran.err);
+  ASSERT_EQ(errors.size(), 3u) << ran.err;
+  EXPECT_TRUE(has(errors[0], "junk.bin") && has(errors[1], "nosuch.bin") && has(errors[2], "train_000000.bin"))
+      << ran.err;
+  EXPECT_TRUE(has(ran.out, "train_000001.bin\n")) << ran.out;
+  ran = w.tokenize({"inspect", w / "d/train_000001.bin", "--tokenizer", "bytes"});
+  expect_refused(ran, "tokenize", "the tokenizer has 257 ids");
+  EXPECT_EQ(ran.out, "");
+}
+
+TEST(Tokenize, EveryMistakeIsOneLine) {
+  Workshop w;
+  put(w / "empty", "");
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"train", "--out", w / "x"}, "give what to train on"},
+      {{"train", w / "a.txt"}, "give the file to write"},
+      {{"train", w / "a.txt", "--out", w / "tok.json"}, "is there already"},
+      {{"train", w / "nosuch", "--out", w / "x"}, "nosuch: No such file"},
+      {{"train", w / "empty", "--out", w / "x"}, "the input is empty"},
+      {{"train", w / "a.txt", "--out", w / "x", "--vocab", "256"}, "too small"},
+      {{"train", w / "a.txt", "--out", w / "x", "--vocab", "258", "--special", "a,b"}, "special tokens take 259 ids"},
+      {{"train", w / "a.txt", "--out", w / "x", "--special", "a,,b"}, "a special token is empty"},
+      {{"train", w / "a.txt", "--out", w / "x", "--special", "a,a"}, "a is there twice"},
+      {{"train", w / "a.txt", "--out", w / "x", "--pattern", "gpt5"}, "not one of gpt2"},
+      {{"train", w / "a.txt", "--out", w / "nosuch/x"}, "cannot write"},
+      {{"train", "-", "-", "--out", w / "x"}, "standard input (-) is named twice"},
+      {{"encode"}, "give the tokenizer"},
+      {{"encode", "--tokenizer", w / "nosuch"}, "nosuch"},
+      {{"encode", "--tokenizer", "bytes", w / "nosuch"}, "nosuch: No such file"},
+      {{"encode", "--tokenizer", "bytes", w / "a.txt", w / "a.txt"}, "at most 1"},
+      {{"encode", "--tokenizer", "bytes", w.folder.path}, "it is a folder"},
+      {{"decode", "--tokeniser", "bytes"}, "did you mean --tokenizer?"},
+      {{"data", "--out", w / "x"}, "give what to tokenize"},
+      {{"data", w / "a.txt"}, "give the folder to write to"},
+      {{"data", w / "a.txt", "--out", w / "a.txt", "--tokenizer", "bytes"}, "a file has that name"},
+      {{"data", w / "a.txt", "--out", w / "x", "--tokenizer", "bytes", "--vocab", "300"}, "exclude each other"},
+      {{"data", w / "a.txt", "--out", w / "x", "--tokenizer", "bytes", "--val", "2"}, "too large"},
+      {{"data", w / "a.txt", "--out", w / "x", "--tokenizer", "bytes", "--shard-tokens", "0"}, "too small"},
+      {{"data", w / "empty", "--out", w / "x"}, "the input is empty"},
+      {{"data", w / "caf\xe9", "--out", w / "x", "--tokenizer", "bytes"}, "the name is not UTF-8"},
+      {{"inspect"}, "give token files"},
+      {{"inspect", w.folder.path}, ".bin"},
+  };
+  for (const auto& [words, part] : mistakes) {
+    expect_refused(w.tokenize(words), "tokenize", part);
+    EXPECT_FALSE(std::filesystem::exists(w / "x")) << part;
+  }
+}
