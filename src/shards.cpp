@@ -132,7 +132,7 @@ ShardHeader read_header(const OpenFile& file, const std::string& path) {
     got += n;
   }
   if (looks_like_text(header, got))
-    fail("%s is not a token file: it looks like text, which ./prepare makes token files of", path.c_str());
+    fail("%s is not a token file: it looks like text, which ./tokenize data makes token files of", path.c_str());
   if (got < kShardHeaderBytes)
     fail("%s is not a token file: it has %lld bytes, and a header alone has %d", path.c_str(), (long long)got,
          kShardHeaderBytes);

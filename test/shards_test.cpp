@@ -200,7 +200,8 @@ TEST(TokenFile, IsRefusedByNameWhereItIsNone) {
   EXPECT_EQ(refusal_of(folder / "none.bin"), "cannot read " + folder / "none.bin" + ": No such file or directory");
   EXPECT_EQ(refusal_of(folder.path), "cannot read " + folder.path + ": it is a folder, not a file");
   EXPECT_EQ(refusal_of("/dev/null"), "cannot read /dev/null: it is a device, not a file");
-  std::string looks_like_text = path + " is not a token file: it looks like text, which ./prepare makes token files of";
+  std::string looks_like_text =
+      path + " is not a token file: it looks like text, which ./tokenize data makes token files of";
   EXPECT_EQ(refusal("Once upon a time"), looks_like_text);
   EXPECT_EQ(refusal(std::string(5000, 'x')), looks_like_text);
   EXPECT_EQ(refusal(""), path + " is not a token file: it has 0 bytes, and a header alone has 1024");
