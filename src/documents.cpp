@@ -259,6 +259,7 @@ bool DocumentReader::next_line(std::string* bytes) {
     *bytes = consume(last ? buffered().size() : end + 1);
     ++position_.line;
     if (torn) return false;
+    bytes->resize(without_line_end(*bytes).size());
     if (bytes->find_first_not_of(" \t\r\n") != std::string::npos) return true;
   }
 }

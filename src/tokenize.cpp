@@ -83,6 +83,7 @@ Trained train_tokenizer(const DocumentOptions& o, Pattern pattern, int vocab,
   trained.tokenizer = train_bpe(counts, vocab, specials, [&](int done, int of) {
     progress.update(double(done) / of, text("merging: %d of %d", done, of));
   });
+  progress.update(1, count_of(trained.tokenizer.vocab(), "id"));
   progress.finish();
   double bytes_a_token = double(sample.size()) / double(trained.tokenizer.encode(sample).size());
   trained.made =
@@ -126,6 +127,8 @@ int train(int argc, char** argv) {
   if (o.inputs.empty()) fail("train: give what to train on: ./tokenize train INPUT... --out FILE");
   if (out.empty()) fail("train: give the file to write: --out FILE");
   if (file_exists(out)) fail("--out %s is there already: move it away, or choose another name", out.c_str());
+  std::string folder = std::filesystem::path(out).parent_path().string();
+  if (!folder.empty() && !folder_exists(folder)) fail("--out %s: there is no folder %s", out.c_str(), folder.c_str());
   std::vector<std::string> specials = special_tokens(special);
   if (vocab < 256 + int(specials.size()))
     fail("--vocab %d is too small: bytes and special tokens take %zu ids", vocab, 256 + specials.size());

@@ -93,7 +93,7 @@ struct Kitchen {
     for (const std::string& input : inputs) o.documents.inputs.push_back(folder / input);
     o.out = folder / out;
     o.shard_tokens = 1000, o.validation = 0.2f;
-    o.batch_bytes = 500, o.save_seconds = 0;  // saved after every few documents
+    o.batch_bytes = 500, o.save_seconds = 1000;
     return o;
   }
   // What is in a file, as documents.
@@ -113,8 +113,10 @@ std::string refusal(const PrepareOptions& o, const Tokenizer& tokenizer) {
   return message_of([&] { prepare_data(o, tokenizer); });
 }
 
-// Begins, and is stopped by a disk that is full at `bytes` a file (the tokenizer is there already).
-void begin(const PrepareOptions& o, const Tokenizer& tokenizer, size_t bytes = 3000) {
+// Begins, saving after every few documents, and is stopped by a disk that is full at `bytes` a file (the tokenizer is
+// there already).
+void begin(PrepareOptions o, const Tokenizer& tokenizer, size_t bytes = 3000) {
+  o.save_seconds = 0;
   std::filesystem::create_directory(o.out);
   put(o.out + "/tokenizer.json", tokenizer.to_json());
   FullDisk full(bytes);
@@ -197,6 +199,7 @@ TEST(Prepare, MistakesInJsonlAreNamedByFileAndLine) {
   bad[good.rfind("\"text\"") + 1] = 'T';
   put(k / "a.jsonl", bad);
   PrepareOptions o = k.options({"a.jsonl"}, "out");
+  o.save_seconds = 0;
   EXPECT_TRUE(has(refusal(o, k.tokenizer), "a.jsonl:50: `text` is missing"));
   EXPECT_TRUE(file_exists(k / "out/data.json"));
   put(k / "a.jsonl", good);
@@ -386,7 +389,6 @@ TEST(Prepare, TheSplitIsByTheDocumentAloneAndTheFirstIsNeverHeldOut) {
   Texts documents = some_documents(1000);
   put(k / "a.txt", as_text(documents));
   PrepareOptions o = k.options({"a.txt"}, "out");
-  o.batch_bytes = 8 << 20;
   prepare_data(o, k.tokenizer);
   Texts held_out = documents_in(o.out, "val", k.tokenizer);
   EXPECT_TRUE(held_out.size() > 150 && held_out.size() < 250) << held_out.size();
@@ -445,7 +447,7 @@ TEST(Prepare, AFullDiskCostsNothing) {
   put(k / "a.txt", as_text(some_documents(60))), put(k / "b.jsonl", as_jsonl(some_documents(90)));
   PrepareOptions whole = k.options({"a.txt", "b.jsonl"}, "whole");
   whole.deduplicate = true;
-  whole.shard_tokens = 3000;
+  whole.shard_tokens = 3000, whole.batch_bytes = 2000;
   whole.documents.inputs.insert(whole.documents.inputs.begin(), k / "a.txt");
   prepare_data(whole, k.tokenizer);
   auto limits = {200, 900, 1023, 1500, 2500, 4000, 5500, 7023};
@@ -474,7 +476,7 @@ TEST(Prepare, KilledAtAnyMomentItEndsWithTheSameBytes) {
       Words inputs = jsonl ? Words{k / "b.jsonl"} : Words{k / "a.txt", k / "b.jsonl"};
       return Words{program_path("tokenize"), "data"} + inputs + flags +
              Words{"--tokenizer", k / "tok.json", "--out",         k / out, "--shard-tokens", "997",
-                   "--val",       "0.3",          "--batch-bytes", "1500",  "--save-seconds", "0"};
+                   "--val",       "0.3",          "--batch-bytes", "6000",  "--save-seconds", "0"};
     };
     remove_folder(k / "whole"), remove_folder(k / "killed");
     ASSERT_EQ(Running(words("whole")).wait().status, 0);
@@ -482,9 +484,9 @@ TEST(Prepare, KilledAtAnyMomentItEndsWithTheSameBytes) {
     uint32_t seed = device();
     SCOPED_TRACE("random seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    std::uniform_real_distribution<double> life(0.001, 0.06);
+    std::uniform_real_distribution<double> life(0.001, 0.12);
     int kills = 0;
-    for (int tries = 0; tries < 25; ++tries) {
+    for (int tries = 0; tries < 12; ++tries) {
       Running running(words("killed"));
       std::this_thread::sleep_for(std::chrono::duration<double>(life(random)));
       running.kill(SIGKILL);
@@ -609,6 +611,9 @@ TEST(Prepare, WhatIsCompleteStaysAsItIs) {
   PrepareResult found = prepare_data(o, k.tokenizer);
   EXPECT_TRUE(found.found && found.complete && !made.found);
   EXPECT_EQ(found.train_tokens, made.train_tokens);
+  EXPECT_EQ(everything_in(o.out), before);
+  std::filesystem::rename(o.out + "/train_000001.bin", o.out + "/.train_000001.bin.partial");
+  EXPECT_TRUE(prepare_data(o, k.tokenizer).found) << "a kill came before the file got its name";
   EXPECT_EQ(everything_in(o.out), before);
   std::filesystem::resize_file(o.out + "/train_000001.bin", 1500);
   EXPECT_TRUE(has(refusal(o, k.tokenizer), "train_000001.bin"));
