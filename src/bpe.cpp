@@ -150,15 +150,9 @@ void PieceCounts::add(std::string_view text) {
   table_->add(text);
 }
 
-int64_t PieceCounts::pieces() const {
-  table_->count_waiting();
-  return table_->counts.size();
-}
-
-int64_t PieceCounts::forgotten() const {
-  table_->count_waiting();
-  return table_->forgotten;
-}
+void PieceCounts::count_all() { table_->count_waiting(); }
+int64_t PieceCounts::pieces() const { return table_->counts.size(); }
+int64_t PieceCounts::forgotten() const { return table_->forgotten; }
 
 // --- Merges
 

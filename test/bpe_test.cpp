@@ -115,6 +115,7 @@ TEST(Bpe, TheRarestPiecesAreForgottenWhereThereAreTooMany) {
       if (i % 2) text += " x" + std::to_string(random.below(1 << 30));
     }
     counts.add(text);
+    counts.count_all();
     EXPECT_LE(counts.pieces(), 1000);
     EXPECT_GT(counts.forgotten(), 1000);
     return train_bpe(counts, 270);
