@@ -8,8 +8,10 @@
 CXX ?= g++
 BUILD ?= build
 OPTIMIZE ?= -O3
-# The law of the kernels: no fast-math, no contraction but the fma that is written.
-CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -pthread -Wall -Wextra -Wno-psabi -Iinclude $(EXTRA)
+# The law of the kernels: no fast-math, no contraction but the fma that is written. (-Wno-restrict: g++ 12 warns of overlaps
+# in std::string that are not there.)
+CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -pthread -Wall -Wextra -Wno-psabi \
+  -Wno-unknown-warning-option -Wno-restrict -Iinclude $(EXTRA)
 LDFLAGS := -pthread $(EXTRA)
 
 PROGRAMS := train sample eval tokenize
