@@ -20,8 +20,11 @@ class PieceCounts {
   PieceCounts(PieceCounts&&) noexcept;
   // Adds a text of any size; each text is cut into pieces on its own.
   void add(std::string_view text);
-  int64_t pieces() const;     // different ones
-  int64_t forgotten() const;  // occurrences of those that were forgotten
+  // Counting is done some megabytes at a time, on all threads: what was added last may be waiting.
+  void count_all();
+  // Of what is counted: different pieces, and occurrences of those that were forgotten.
+  int64_t pieces() const;
+  int64_t forgotten() const;
   Pattern pattern() const;
 
  private:

@@ -24,8 +24,8 @@ class Tokenizer;
 
 // What one must know of a tokenizer to read its tokens.
 struct Vocabulary {
-  int size;  // ids are below it
-  int end_of_text;
+  int size;         // ids are below it
+  int end_of_text;  // −1: none, so that a shard is one document
 };
 Vocabulary vocabulary_of(const Tokenizer&);
 
@@ -114,7 +114,8 @@ class Loader {
   // needed. Shards without targets are passed over. Fails where a shard holds an id that the vocabulary lacks.
   Batch next(int sequences);
 
-  // The same for all ranks. The end of a shard or an epoch is the beginning of the next one.
+  // The same for all ranks. The end of a shard is the beginning of the next one (even if that holds no row), the end of
+  // an epoch that of the next one.
   DataPosition position() const { return position_; }
   void seek(DataPosition position);  // fails where there is no such row: it is other data
 
@@ -161,7 +162,8 @@ struct TextDocument {
 };
 
 // In memory, as shards lie: end-of-text, document, …, document, end-of-text. Empty documents are left out. 16 bits a
-// token where the vocabulary fits them; a mask where there is anything to mask.
+// token where the vocabulary fits them; a mask where there is anything to mask. Fails for a tokenizer without an
+// end-of-text.
 Tokens tokenize(const std::vector<TextDocument>&, const Tokenizer&);
 
 // A text file as documents: split at lines that hold only "<|endoftext|>", else one document. The last tenth of the

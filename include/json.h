@@ -41,8 +41,6 @@ struct Json {
 // Fails with "path:line:column: expected …". Refused as well: nesting deeper than 100, a member that is there twice,
 // numbers that no double holds, text that is not UTF-8.
 Json parse_json(const std::string& source, const std::string& path);
-// Can JSON hold this text as it is?
-bool is_utf8(const std::string& text);
 // One line; non-finite numbers are written as null, bytes that are not UTF-8 as U+FFFD.
 std::string write_json(const Json&);
 // Indented by two and ended by a newline, for files that people read.

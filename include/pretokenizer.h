@@ -3,8 +3,10 @@
 // text from its beginning on alone; bytes that are not UTF-8 are characters of their own, which are neither letters,
 // numbers nor spaces. Cutting a text takes time linear in its size.
 //
-// The pieces are those of tiktoken 0.14.0 and of Hugging Face's tokenizers 0.23.3, which agree about every text where
-// they have a pattern in common: both have Unicode 16.0, and take ſ (U+017F) for an s where case is ignored.
+// The pieces are those of tiktoken 0.14.0 and of Hugging Face's tokenizers 0.23.3, which agree where they are given the
+// same pattern: both have Unicode 16.0, and take ſ (U+017F) for an s where case is ignored. Only \p{N}{1,3}+, in
+// tiktoken's spelling of cl100k, means something else to tokenizers: any number of digits. So that spelling is unknown
+// here, and regex_of(cl100k) has \p{N}{1,3}, which means the same to both.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -23,7 +25,7 @@ enum class Pattern {
 const char* name_of(Pattern);
 std::vector<std::string> pattern_names();                   // of all but none
 Pattern pattern_named(const std::string& name);             // fails with the names there are
-const char* regex_of(Pattern);                              // as tokenizer.json has it; null for none
+const char* regex_of(Pattern);                              // for tokenizer.json; null for none
 bool pattern_of_regex(const std::string& regex, Pattern*);  // false where the pattern is unknown
 
 // The end of the piece that begins at `at` < text.size().

@@ -12,8 +12,8 @@ struct Draft {
   std::string core;
 };
 
-// A puzzle of at most `longest` tokens, longest ≥ kShortestPuzzle.
+// A puzzle of at most `longest` bytes, longest ≥ kShortestPuzzle.
 Draft draw_puzzle(Task task, Random* random, int longest);
 
-// A story of at most `longest` tokens, for draw_puzzle: src/stories.cpp.
+// A story of at most `longest` bytes, for draw_puzzle: src/stories.cpp.
 std::string draw_story(Random* random, int longest);

@@ -30,6 +30,7 @@ class Tokens {
   }
   bool may_be_target(int64_t i) const { return !mask_ || mask_[i]; }
   bool has_mask() const { return mask_; }
+  const uint8_t* mask() const { return mask_; }
   const std::string& name() const { return name_; }  // the file's path; in memory "the data"
   Tokens part(int64_t begin, int64_t end) const;     // keeps the name, counts from 0
 

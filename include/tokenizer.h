@@ -72,14 +72,3 @@ class Encoder {
   Tokenizer tokenizer_;
   std::unique_ptr<Memory> memory_;
 };
-
-// Cuts a stream of bytes at UTF-8 borders, so that streaming output shows whole characters: push bytes, print what
-// comes back; what is left at the end comes from flush(). Invalid bytes pass through as they are.
-class Utf8Stream {
- public:
-  std::string push(std::string_view bytes);
-  std::string flush();
-
- private:
-  std::string pending_;
-};

@@ -10,6 +10,7 @@
 #include "cpu/parallel.h"
 #include "error.h"
 #include "tokenizer_tables.h"
+#include "utf8.h"
 
 // --- Pieces
 
@@ -27,12 +28,6 @@ size_t certain_border(std::string_view text, size_t at) {
   for (size_t i = std::max<size_t>(at, 1); i < last; ++i)
     if (text[i - 1] == '\n' && letter(text[i])) return i;
   return last < text.size() ? at : last;
-}
-
-size_t character_border(std::string_view text, size_t at) {
-  for (size_t i = at; i > 0 && at - i < 4; --i)
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return i;
-  return at;
 }
 
 // Piece → count, by open addressing; the pieces' bytes lie end to end.
@@ -155,15 +150,9 @@ void PieceCounts::add(std::string_view text) {
   table_->add(text);
 }
 
-int64_t PieceCounts::pieces() const {
-  table_->count_waiting();
-  return table_->counts.size();
-}
-
-int64_t PieceCounts::forgotten() const {
-  table_->count_waiting();
-  return table_->forgotten;
-}
+void PieceCounts::count_all() { table_->count_waiting(); }
+int64_t PieceCounts::pieces() const { return table_->counts.size(); }
+int64_t PieceCounts::forgotten() const { return table_->forgotten; }
 
 // --- Merges
 

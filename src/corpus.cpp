@@ -55,15 +55,18 @@ double parse_weight(const std::string& word, const std::string& mix) {
   return weight;
 }
 
-void append_document(Documents* documents, const Puzzle& puzzle) {
-  size_t first = documents->tokens.size();
-  for (int token : encode(puzzle.text)) documents->tokens.push_back(uint16_t(token));
-  documents->predictable.resize(documents->tokens.size(), puzzle.task == Task::stories);
-  for (const Answer& answer : puzzle.answers)
-    for (int i = answer.start; i < answer.start + answer.length && i < int(puzzle.text.size()); ++i)
-      documents->predictable[first + i] = 1;
-  documents->end_predictable.push_back(end_is_predictable(puzzle));
-  documents->starts.push_back(int64_t(documents->tokens.size()));
+// What the world says and the answers by turns: part 2i + 1 is answer i. Parts may be empty.
+TextDocument as_document(const Puzzle& puzzle) {
+  TextDocument document = {{}, end_is_predictable(puzzle)};
+  std::string_view text = puzzle.text;
+  size_t said = 0;
+  for (const Answer& answer : puzzle.answers) {
+    document.parts.push_back({text.substr(said, answer.start - said), false});
+    document.parts.push_back({text.substr(answer.start, answer.length), true});
+    said = std::min(size_t(answer.start + answer.length), text.size());
+  }
+  document.parts.push_back({text.substr(said), puzzle.task == Task::stories});
+  return document;
 }
 
 }  // namespace
@@ -76,10 +79,27 @@ bool end_is_predictable(const Puzzle& puzzle) {
          puzzle.answers.back().start + puzzle.answers.back().length > int(puzzle.text.size());
 }
 
-std::vector<int> answer_tokens(const Puzzle& puzzle, const Answer& answer) {
-  std::vector<int> tokens = encode(puzzle.text.substr(answer.start, answer.length));
-  if (int(tokens.size()) < answer.length) tokens.push_back(kEndOfText);
-  return tokens;
+std::vector<TextDocument> as_documents(const std::vector<Puzzle>& puzzles) {
+  std::vector<TextDocument> documents;
+  documents.reserve(puzzles.size());
+  for (const Puzzle& puzzle : puzzles) documents.push_back(as_document(puzzle));
+  return documents;
+}
+
+PuzzleTokens tokenize(const Puzzle& puzzle, const Tokenizer& tokenizer) {
+  PuzzleTokens result;
+  Encoder encoder(tokenizer);
+  TextDocument document = as_document(puzzle);
+  for (size_t part = 0; part < document.parts.size(); ++part) {
+    int start = int(result.tokens.size());
+    encoder.encode(document.parts[part].text, &result.tokens);
+    if (part % 2 == 1) result.answers.push_back({start, int(result.tokens.size()) - start});
+  }
+  if (document.end_predictable && !result.answers.empty()) {
+    result.tokens.push_back(tokenizer.end_of_text());
+    ++result.answers.back().length;
+  }
+  return result;
 }
 
 TaskMix parse_task_mix(const std::string& text) {
@@ -124,12 +144,9 @@ Puzzle make_puzzle(const TaskMix& mix, Split split, uint64_t seed, int64_t index
   }
 }
 
-Corpus make_corpus(const TaskMix& mix, Split split, uint64_t seed, int count, int longest) {
-  Corpus corpus;
-  corpus.puzzles.reserve(count);
-  for (int i = 0; i < count; ++i) {
-    corpus.puzzles.push_back(make_puzzle(mix, split, seed, i, longest));
-    append_document(&corpus.documents, corpus.puzzles.back());
-  }
-  return corpus;
+std::vector<Puzzle> make_puzzles(const TaskMix& mix, Split split, uint64_t seed, int count, int longest) {
+  std::vector<Puzzle> puzzles;
+  puzzles.reserve(count);
+  for (int i = 0; i < count; ++i) puzzles.push_back(make_puzzle(mix, split, seed, i, longest));
+  return puzzles;
 }

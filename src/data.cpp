@@ -294,7 +294,7 @@ std::vector<Batch> validation_batches(const std::vector<Tokens>& shards, Vocabul
     return true;
   };
   for (const Tokens& shard : shards) {
-    if (tokens >= most_tokens) break;
+    if (tokens > 0 && tokens >= most_tokens) break;
     require_ids_below(vocabulary.size, shard);
     Ring ring(shard, vocabulary.end_of_text);
     if (pack == Pack::stream) {
@@ -337,6 +337,7 @@ Tokens tokenize_as(const std::vector<TextDocument>& documents, const Tokenizer& 
 }  // namespace
 
 Tokens tokenize(const std::vector<TextDocument>& documents, const Tokenizer& tokenizer) {
+  if (tokenizer.end_of_text() < 0) fail("the tokenizer has no end-of-text token, which stands between documents");
   return (bits_for_vocab(tokenizer.vocab()) == 16 ? tokenize_as<uint16_t> : tokenize_as<uint32_t>)(documents,
                                                                                                    tokenizer);
 }

@@ -17,6 +17,7 @@
 #include "files.h"
 #include "json.h"
 #include "log.h"
+#include "utf8.h"
 
 namespace {
 

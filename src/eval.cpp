@@ -26,7 +26,8 @@ static int64_t recorded_seed(const std::string& checkpoint) {
 
 // `given`: --data, or empty where what the model was trained on is meant.
 static TrainingData read_data(const std::string& given, const std::string& checkpoint, const ModelConfig& config) {
-  DataOptions o = {.data = given, .context = config.context, .seed = recorded_seed(checkpoint)};
+  DataOptions o;
+  o.data = given, o.context = config.context, o.seed = recorded_seed(checkpoint);
   if (file_exists(checkpoint + "/tokenizer.json")) o.tokenizer = checkpoint + "/tokenizer.json";
   if (!given.empty()) return read_training_data(o);
   o.data = recorded_flag(checkpoint, "data");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "random.h"
+#include "utf8.h"
 
 const char* describe(Ending ending) {
   switch (ending) {

@@ -10,6 +10,7 @@
 #include "json.h"
 #include "log.h"
 #include "shards.h"
+#include "utf8.h"
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "error.h"
+#include "utf8.h"
 
 Json::Json(float v) : kind(Kind::number), number(v) {
   if (!std::isfinite(v)) return;
@@ -78,34 +79,6 @@ std::string Json::get_string(const std::string& name, const std::string& path) c
 
 bool Json::get_bool(const std::string& name, const std::string& path) const {
   return get_kind(*this, Kind::boolean, "true or false", name, path).boolean;
-}
-
-// The length of the well-formed UTF-8 character at `at`, or 0: no overlong forms, no surrogates, nothing above
-// U+10FFFF.
-static size_t utf8_length(const std::string& s, size_t at) {
-  auto byte = [&](size_t i) { return at + i < s.size() ? (unsigned char)s[at + i] : 0u; };
-  auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  unsigned lead = byte(0), second = byte(1);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    bool sane = !(lead == 0xE0 && second < 0xA0) && !(lead == 0xED && second >= 0xA0);
-    return sane && continues(1) && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    bool sane = !(lead == 0xF0 && second < 0x90) && !(lead == 0xF4 && second >= 0x90);
-    return sane && continues(1) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
-
-bool is_utf8(const std::string& text) {
-  for (size_t at = 0; at < text.size();) {
-    size_t length = utf8_length(text, at);
-    if (length == 0) return false;
-    at += length;
-  }
-  return true;
 }
 
 static void append_utf8(std::string& s, unsigned code) {

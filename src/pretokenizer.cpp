@@ -54,8 +54,9 @@ inline size_t contraction_end(std::string_view text, size_t at) {
   return at;
 }
 
-// The spaces at `at`: \s*[\r\n]+ where lines count, |\s+(?!\S)|\s+; before these, where the end is whole, \s+ at the
-// text's end. The last space before something else is left to it.
+// The piece of the spaces at `at`, \s+(?!\S)|\s+: all of them at the text's end, else all but the last, which is left to
+// what follows it. With kLines, \s*[\r\n]+ goes before: up to the last line end; but not at the text's end, if that is
+// whole.
 template <bool kLines, bool kWholeAtEnd>
 inline size_t space_end(std::string_view text, size_t at) {
   size_t end = skip(text, at, kSpace | kLineEnd);
@@ -94,7 +95,7 @@ size_t cl100k_end(std::string_view text, size_t at) {
 
 // o200k's words are capitals, then small letters, where uncased letters and marks are both: [u°]*[l°]+, else [u°]+[l°]*.
 // Without a small letter after them, the capitals and uncased ones end with the last uncased, for the first alternative
-// gives back the capitals behind it, or if there is no uncased, altogether.
+// gives back the capitals behind it; where nothing is uncased it fails, and the second takes all.
 inline size_t cased_word_end(std::string_view text, size_t at) {
   constexpr uint8_t kBoth = kUncased | kMark;
   size_t end = at, uncased_end = at;
@@ -128,7 +129,6 @@ struct Rule {
   const char* regexes[4];  // its spellings, the first for tokenizer.json
 };
 
-// tiktoken's cl100k has \p{N}{1,3}+, which is any number of digits to Hugging Face's library: that spelling is not known.
 constexpr Rule kRules[] = {
     {Pattern::none, "none", whole_text, {}},
     {Pattern::gpt2,

@@ -13,6 +13,7 @@
 
 #include "kernels.h"
 #include "signals.h"
+#include "utf8.h"
 
 static const char* program_name = "";
 
@@ -64,23 +65,10 @@ std::string sibling(const std::string& argv0, const std::string& name) {
   return slash == std::string::npos ? name : shell_word(argv0.substr(0, slash + 1) + name);
 }
 
-// The length of the UTF-8 character at `at`, or 0 where there is none (the Unicode Standard, table 3-7).
-static size_t character_length(const std::string& s, size_t at) {
-  auto byte = [&](size_t i) -> unsigned { return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u; };
-  unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  size_t length = lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
-  unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  for (size_t i = 1; i < length; ++i, low = 0x80, high = 0xbf)
-    if (byte(i) < low || byte(i) > high) return 0;
-  return length;
-}
-
 std::string visible(const std::string& text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    size_t length = character_length(text, at);
+    size_t length = utf8_length(text, at);
     unsigned char lead = text[at];
     bool control = length == 1 && (lead < 0x20 || lead == 0x7f) && lead != '\n' && lead != '\t';
     bool c1 = length == 2 && lead == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0;

@@ -60,15 +60,15 @@ static int64_t find_where(const T* tokens, int64_t from, int64_t size, Condition
 
 int64_t Tokens::find(int token, int64_t from) const {
   auto is_it = [token](auto id) { return id == decltype(id)(token); };
+  if (token < 0 || (bits_ == 16 && token > UINT16_MAX)) return size_;
   if (bits_ == 32) return find_where(static_cast<const uint32_t*>(tokens_), from, size_, is_it);
-  if (token < 0 || token > UINT16_MAX) return size_;
   return find_where(static_cast<const uint16_t*>(tokens_), from, size_, is_it);
 }
 
 int64_t Tokens::find_beyond(int vocab, int64_t from) const {
   auto is_beyond = [vocab](auto id) { return id >= decltype(id)(vocab); };
+  if (bits_ == 16 && vocab > UINT16_MAX) return size_;
   if (bits_ == 32) return find_where(static_cast<const uint32_t*>(tokens_), from, size_, is_beyond);
-  if (vocab > UINT16_MAX) return size_;
   return find_where(static_cast<const uint16_t*>(tokens_), from, size_, is_beyond);
 }
 
@@ -132,7 +132,7 @@ ShardHeader read_header(const OpenFile& file, const std::string& path) {
     got += n;
   }
   if (looks_like_text(header, got))
-    fail("%s is not a token file: it looks like text, which ./prepare makes token files of", path.c_str());
+    fail("%s is not a token file: it looks like text, which ./tokenize data makes token files of", path.c_str());
   if (got < kShardHeaderBytes)
     fail("%s is not a token file: it has %lld bytes, and a header alone has %d", path.c_str(), (long long)got,
          kShardHeaderBytes);

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "program.h"
 #include "trainer.h"
+#include "utf8.h"
 
 namespace {
 

@@ -63,6 +63,7 @@ PieceCounts count_pieces(DocumentReader& reader, Pattern pattern, int64_t* docum
                                        show_bytes(bytes / (seconds_now() - start)) + "/s, " +
                                        count_of(counts.pieces(), "different piece"));
   }
+  counts.count_all();
   progress.finish();
   return counts;
 }

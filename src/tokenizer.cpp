@@ -8,6 +8,7 @@
 #include "error.h"
 #include "files.h"
 #include "tokenizer_tables.h"
+#include "utf8.h"
 
 // --- Tables
 
@@ -247,13 +248,6 @@ size_t merge_long(const PairTable& pairs, int* symbols, size_t count) {
   return size_t(std::remove(symbols, symbols + count, -1) - symbols);
 }
 
-// A character's border at or before `at`.
-size_t character_border(std::string_view text, size_t at) {
-  for (size_t i = at; i > 0 && at - i < 4; --i)
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return i;
-  return at;
-}
-
 void append_piece(const Tokenizer::Tables& t, std::string_view piece, std::vector<int>* tokens) {
   for (; piece.size() > kLongest; piece.remove_prefix(character_border(piece, kLongest)))
     append_piece(t, piece.substr(0, character_border(piece, kLongest)), tokens);
@@ -269,20 +263,15 @@ void append_piece(const Tokenizer::Tables& t, std::string_view piece, std::vecto
 // A short piece as a key: its bytes, zeros, and its length in the last byte.
 struct Key {
   uint64_t low, high;
-  bool operator==(const Key&) const = default;
 };
 constexpr size_t kKeyBytes = 15;
 
 Key key_of(std::string_view text, size_t at, size_t length) {
-  unsigned char bytes[16];
-  if (at + 16 <= text.size()) {
-    std::memcpy(bytes, text.data() + at, 16);
-  } else {
-    std::memset(bytes, 0, 16);
-    std::memcpy(bytes, text.data() + at, length);
-  }
-  Key key;
-  std::memcpy(&key, bytes, 16);
+  Key key = {0, 0};
+  if (at + 16 <= text.size())
+    std::memcpy(&key, text.data() + at, 16);
+  else
+    std::memcpy(&key, text.data() + at, length);
   key.low &= length >= 8 ? ~uint64_t(0) : (uint64_t(1) << 8 * length) - 1;
   key.high &= length <= 8 ? 0 : (uint64_t(1) << 8 * (length - 8)) - 1;
   key.high |= uint64_t(length) << 56;
@@ -291,14 +280,18 @@ Key key_of(std::string_view text, size_t at, size_t length) {
 
 }  // namespace
 
-// How short pieces were encoded, by their hash; a newer one takes an older one's place. The key's length byte holds the
-// number of tokens, too.
+// How short pieces were encoded, by their hash; a newer one takes an older one's place. Half a cache line each: the
+// number of tokens stands beside the length.
 struct Encoder::Memory {
-  static constexpr int kBits = 15, kTokens = 4;
+  static constexpr int kBits = 15, kTokens = 4, kCountAt = 60;
   struct Entry {
-    Key key = {};
-    int count = 0;
+    uint64_t low = 0, high = 0;
     int tokens[kTokens];
+    bool holds(const Key& key) const {
+      constexpr uint64_t count = uint64_t(15) << kCountAt;
+      return low == key.low && (high & ~count) == key.high;
+    }
+    int count() const { return int(high >> kCountAt); }
   };
   std::vector<Entry> entries = std::vector<Entry>(size_t(1) << kBits);
   Entry& find(const Key& key) {
@@ -345,15 +338,17 @@ void Encoder::encode_plain(std::string_view text, std::vector<int>* tokens) {
     }
     Key key = key_of(text, at, length);
     Memory::Entry& entry = memory_->find(key);
-    if (entry.key == key) {
-      tokens->insert(tokens->end(), entry.tokens, entry.tokens + entry.count);
+    size_t first = tokens->size();
+    if (entry.holds(key)) {
+      tokens->resize(first + Memory::kTokens);
+      std::memcpy(tokens->data() + first, entry.tokens, sizeof entry.tokens);
+      tokens->resize(first + entry.count());
       continue;
     }
-    size_t first = tokens->size();
     append_piece(t, text.substr(at, length), tokens);
     size_t count = tokens->size() - first;
     if (count > Memory::kTokens) continue;
-    entry.key = key, entry.count = int(count);
+    entry.low = key.low, entry.high = key.high | uint64_t(count) << Memory::kCountAt;
     std::copy(tokens->begin() + first, tokens->end(), entry.tokens);
   }
 }

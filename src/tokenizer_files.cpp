@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
 #include "error.h"
 #include "files.h"
 #include "json.h"
+#include "program.h"
 #include "tokenizer_tables.h"
 
 namespace {
@@ -66,7 +68,7 @@ class Ids {
 
   void add(int64_t id, std::string bytes, const std::string& where) {
     if (id < 0 || id >= kMostIds)
-      fail("%s: the id %lld is out of range: ids are 0 … %d", where.c_str(), (long long)id, kMostIds - 1);
+      fail("%s: the id of `%s` is out of range: ids are 0 … %d", where.c_str(), visible(bytes).c_str(), kMostIds - 1);
     if (bytes.empty()) fail("%s: the token of id %lld is empty", where.c_str(), (long long)id);
     auto [place, is_new] = by_id_.emplace(int(id), std::move(bytes));
     if (!is_new) fail("%s: the id %lld stands for two tokens", where.c_str(), (long long)id);
@@ -247,9 +249,9 @@ class MergeReader {
 void add_named(Ids* ids, const Json& vocabulary, const std::string& path) {
   if (vocabulary.kind != Json::Kind::object) fail("%s: the vocabulary should be an object", path.c_str());
   for (const auto& [name, id] : vocabulary.members) {
-    if (id.kind != Json::Kind::number || id.number != double(int64_t(id.number)))
+    if (id.kind != Json::Kind::number || id.number != std::floor(id.number))
       fail("%s: the id of `%s` should be a whole number", path.c_str(), name.c_str());
-    ids->add(int64_t(id.number), from_characters(name), path);
+    ids->add(int64_t(std::clamp(id.number, -1.0, double(kMostIds))), from_characters(name), path);
   }
 }
 
@@ -468,21 +470,21 @@ std::string Tokenizer::to_json() const {
   for (const MergeRule& rule : t.rules)
     merges.items.push_back(Json::array({to_characters(bytes_of(rule.left)), to_characters(bytes_of(rule.right))}));
   return write_json(Json::object({{"version", "1.0"},
-                                           {"truncation", Json()},
-                                           {"padding", Json()},
-                                           {"added_tokens", added},
-                                           {"normalizer", Json()},
-                                           {"pre_tokenizer", pre_tokenizer_json(t.pattern)},
-                                           {"post_processor", Json()},
-                                           {"decoder", byte_level(true)},
-                                           {"model", Json::object({{"type", "BPE"},
-                                                                   {"dropout", Json()},
-                                                                   {"unk_token", Json()},
-                                                                   {"continuing_subword_prefix", Json()},
-                                                                   {"end_of_word_suffix", Json()},
-                                                                   {"fuse_unk", false},
-                                                                   {"byte_fallback", false},
-                                                                   {"ignore_merges", t.whole_first},
-                                                                   {"vocab", vocabulary},
-                                                                   {"merges", merges}})}}));
+                                  {"truncation", Json()},
+                                  {"padding", Json()},
+                                  {"added_tokens", added},
+                                  {"normalizer", Json()},
+                                  {"pre_tokenizer", pre_tokenizer_json(t.pattern)},
+                                  {"post_processor", Json()},
+                                  {"decoder", byte_level(true)},
+                                  {"model", Json::object({{"type", "BPE"},
+                                                          {"dropout", Json()},
+                                                          {"unk_token", Json()},
+                                                          {"continuing_subword_prefix", Json()},
+                                                          {"end_of_word_suffix", Json()},
+                                                          {"fuse_unk", false},
+                                                          {"byte_fallback", false},
+                                                          {"ignore_merges", t.whole_first},
+                                                          {"vocab", vocabulary},
+                                                          {"merges", merges}})}}));
 }

@@ -60,7 +60,10 @@ void describe(TrainingData& data, const std::string& what) {
                       text("%.0f %% of them targets", 100 * targets / std::max(1.0, tokens - documents)),
                       "held out " + count_of(double(count_documents(data.validation, end)), "document"),
                       show_count(double(count_tokens(data.validation))) + " tokens"};
-  for (const Tokens& shard : data.train) data.checksum = crc32c(data.checksum, shard.bytes(), shard.byte_size());
+  for (const Tokens& shard : data.train) {
+    data.checksum = crc32c(data.checksum, shard.bytes(), shard.byte_size());
+    if (shard.has_mask()) data.checksum = crc32c(data.checksum, shard.mask(), size_t(shard.size()));
+  }
 }
 
 TrainingData read_text_data(const DataOptions& o) {
@@ -138,11 +141,15 @@ void hold_out(TrainingData& data) {
 uint32_t checksum_of_ends(const std::vector<Tokens>& shards) {
   constexpr size_t kBytes = 1 << 16;
   uint32_t crc = 0;
-  for (const Tokens& shard : shards) {
-    size_t size = shard.byte_size(), n = std::min(size, kBytes);
+  auto add = [&](const void* bytes, size_t size) {
+    size_t n = std::min(size, kBytes);
     crc = crc32c(crc, &size, sizeof size);
-    crc = crc32c(crc, shard.bytes(), n);
-    crc = crc32c(crc, static_cast<const char*>(shard.bytes()) + size - n, n);
+    crc = crc32c(crc, bytes, n);
+    crc = crc32c(crc, static_cast<const char*>(bytes) + size - n, n);
+  };
+  for (const Tokens& shard : shards) {
+    add(shard.bytes(), shard.byte_size());
+    if (shard.has_mask()) add(shard.mask(), size_t(shard.size()));
   }
   return crc;
 }

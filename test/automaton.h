@@ -6,7 +6,7 @@
 #include <string>
 
 #include "model.h"
-#include "tokenizer.h"
+#include "bytes.h"
 
 class Automaton {
  public:

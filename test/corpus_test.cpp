@@ -236,10 +236,10 @@ TEST_P(EachTask, AnswersFollowFromTheText) {
         auto expected = expected_answers(puzzle);
         ASSERT_EQ(puzzle.answers.size(), expected.size()) << puzzle.text;
         for (size_t i = 0; i < expected.size(); ++i) {
-          auto tokens = encode(expected[i].words);
-          if (expected[i].ends) tokens.push_back(kEndOfText);
-          ASSERT_EQ(puzzle.answers[i].start, expected[i].start) << puzzle.text;
-          ASSERT_EQ(answer_tokens(puzzle, puzzle.answers[i]), tokens) << puzzle.text;
+          const Answer& answer = puzzle.answers[i];
+          ASSERT_EQ(answer.start, expected[i].start) << puzzle.text;
+          ASSERT_EQ(puzzle.text.substr(answer.start, answer.length), expected[i].words) << puzzle.text;
+          ASSERT_EQ(answer.length, int(expected[i].words.size()) + expected[i].ends) << puzzle.text;
           ASSERT_EQ(puzzle.answers[i].size, expected[i].size) << puzzle.text;
         }
       }
@@ -404,38 +404,89 @@ TEST(Corpus, RefusesAContextThatFitsNoPuzzle) {
 
 // --- Documents -------------------------------------------------------------------------------------------------------
 
+// Bytes, and a vocabulary in which most pairs of digits, letters and signs are one token, so that a puzzle's borders
+// would often lie within one.
+std::vector<Tokenizer> tokenizers() {
+  std::vector<Tokenizer::Merge> pairs;
+  for (int left = ' '; left < 127; ++left)
+    for (int right = ' '; right < 127; ++right) pairs.push_back({left, right});
+  return {Tokenizer(), Tokenizer(Pattern::none, pairs, {"<|endoftext|>"})};
+}
+
+std::string text_of(const Tokenizer& tokenizer, const Tokens& tokens, int64_t begin, int64_t end) {
+  std::string text;
+  for (int64_t i = begin; i < end; ++i) text += tokenizer.bytes_of(tokens[i]);
+  return text;
+}
+
 TEST(Corpus, IsItsPuzzlesAsDocuments) {
   TaskMix mix = parse_task_mix("all");
-  Corpus corpus = make_corpus(mix, Split::validation, 3, 500, 64);
-  ASSERT_EQ(corpus.documents.count(), 500);
-  ASSERT_EQ(corpus.puzzles.size(), 500u);
-  for (int d = 0; d < 500; ++d) {
-    EXPECT_TRUE(same(corpus.puzzles[d], make_puzzle(mix, Split::validation, 3, d, 64)));
-    auto first = corpus.documents.tokens.begin() + corpus.documents.starts[d];
-    EXPECT_EQ(decode({first, first + corpus.documents.length(d)}), corpus.puzzles[d].text);
+  std::vector<Puzzle> puzzles = make_puzzles(mix, Split::validation, 3, 500, 64);
+  ASSERT_EQ(puzzles.size(), 500u);
+  for (const Tokenizer& tokenizer : tokenizers()) {
+    Tokens tokens = tokenize(as_documents(puzzles), tokenizer);
+    int d = 0;
+    for (Document document : Documents(tokens, tokenizer.end_of_text())) {
+      ASSERT_LT(d, 500);
+      EXPECT_TRUE(same(puzzles[d], make_puzzle(mix, Split::validation, 3, d, 64)));
+      EXPECT_EQ(text_of(tokenizer, tokens, document.begin, document.end), puzzles[d++].text);
+      EXPECT_LE(document.length(), 64);
+    }
+    EXPECT_EQ(d, 500);
   }
 }
 
 TEST(Corpus, TargetsAreTheAnswersAndAllOfAStory) {
-  Corpus corpus = make_corpus(parse_task_mix("all"), Split::train, 3, 500, 64);
-  for (int d = 0; d < corpus.documents.count(); ++d) {
-    const Puzzle& puzzle = corpus.puzzles[d];
-    std::vector<uint8_t> expected(puzzle.text.size() + 1, puzzle.task == Task::stories);
-    for (const Answer& answer : puzzle.answers)
-      for (int i = 0; i < answer.length; ++i) expected.at(answer.start + i) = 1;
-    auto first = corpus.documents.predictable.begin() + corpus.documents.starts[d];
-    std::vector<uint8_t> predictable(first, first + corpus.documents.length(d));
-    predictable.push_back(corpus.documents.end_predictable[d]);
-    EXPECT_EQ(predictable, expected) << puzzle.text;
-    EXPECT_EQ(end_is_predictable(puzzle), bool(expected.back()));
+  std::vector<Puzzle> puzzles = make_puzzles(parse_task_mix("all"), Split::train, 3, 500, 64);
+  for (const Tokenizer& tokenizer : tokenizers()) {
+    Tokens tokens = tokenize(as_documents(puzzles), tokenizer);
+    const Puzzle* puzzle = puzzles.data();
+    for (Document document : Documents(tokens, tokenizer.end_of_text())) {
+      std::vector<uint8_t> expected(puzzle->text.size() + 1, puzzle->task == Task::stories), predictable;
+      for (const Answer& answer : puzzle->answers)
+        for (int i = 0; i < answer.length; ++i) expected.at(answer.start + i) = 1;
+      for (int64_t i = document.begin; i < document.end; ++i)  // a token is as predictable as each of its bytes
+        predictable.resize(predictable.size() + tokenizer.bytes_of(tokens[i]).size(), tokens.may_be_target(i));
+      predictable.push_back(tokens.may_be_target(document.end));
+      EXPECT_EQ(predictable, expected) << puzzle->text;
+      EXPECT_EQ(end_is_predictable(*puzzle++), bool(expected.back()));
+    }
+  }
+}
+
+TEST(Corpus, APuzzlesTokensAreThoseOfItsDocumentAndItsAnswersAreFoundInThem) {
+  std::vector<Puzzle> puzzles = make_puzzles(parse_task_mix("all"), Split::train, 4, 500, 100);
+  puzzles.push_back({Task::sums, "answer", {{0, 3, 1}, {3, 2, 1}, {6, 1, 1}}});  // side by side; the end alone
+  for (const Tokenizer& tokenizer : tokenizers()) {
+    Tokens tokens = tokenize(as_documents(puzzles), tokenizer);
+    const Puzzle* puzzle = puzzles.data();
+    for (Document document : Documents(tokens, tokenizer.end_of_text())) {
+      PuzzleTokens found = tokenize(*puzzle, tokenizer);
+      bool with_end = !puzzle->answers.empty() && end_is_predictable(*puzzle);
+      ASSERT_EQ(int64_t(found.tokens.size()), document.length() + with_end) << puzzle->text;
+      for (size_t i = 0; i < found.tokens.size(); ++i)
+        ASSERT_EQ(found.tokens[i], tokens[document.begin + int64_t(i)]) << puzzle->text;
+      ASSERT_EQ(found.answers.size(), puzzle->answers.size());
+      for (size_t a = 0; a < found.answers.size(); ++a) {
+        auto [start, length] = found.answers[a];
+        std::string said = text_of(tokenizer, tokens, document.begin + start, document.begin + start + length);
+        std::string words = puzzle->text.substr(puzzle->answers[a].start, puzzle->answers[a].length);
+        bool ends = puzzle->answers[a].length > int(words.size());
+        EXPECT_EQ(said, words + (ends ? "<|endoftext|>" : "")) << puzzle->text;
+        std::string before = text_of(tokenizer, tokens, document.begin, document.begin + start);
+        EXPECT_EQ(int(before.size()), puzzle->answers[a].start) << puzzle->text;
+      }
+      ++puzzle;
+    }
   }
 }
 
 TEST(Corpus, PacksIntoFullRows) {
   for (int T : {64, 128}) {
-    Corpus corpus = make_corpus(parse_task_mix("sums"), Split::train, 3, 4000, T);
-    Loader loader(corpus.documents, Pack::documents, T, 1);
-    EXPECT_GT(double(corpus.documents.tokens.size()), 0.97 * double(loader.rows_per_epoch() * T)) << T;
+    std::vector<Puzzle> puzzles = make_puzzles(parse_task_mix("sums"), Split::train, 3, 4000, T);
+    Tokens tokens = tokenize(as_documents(puzzles), Tokenizer());
+    Loader loader({tokens}, vocabulary_of(Tokenizer()), Pack::documents, T, 1);
+    EXPECT_GT(double(tokens.size() - 4001), 0.97 * double(loader.shard_rows() * T)) << T;
   }
 }
 

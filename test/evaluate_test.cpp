@@ -3,6 +3,7 @@
 #include "evaluate.h"
 
 #include "automaton.h"
+#include "bytes.h"
 #include "engine.h"
 #include "json.h"
 #include "scratch.h"
@@ -131,7 +132,8 @@ struct Answered {
 
 Answered ask(const Automaton& automaton, const std::vector<Puzzle>& puzzles, DecodeMode mode = DecodeMode::standard) {
   Answered a;
-  a.right = answer_puzzles(cpu_kernels(), automaton.config(), automaton.params(), puzzles, mode, 1, &a.said);
+  a.right =
+      answer_puzzles(cpu_kernels(), automaton.config(), automaton.params(), Tokenizer(), puzzles, mode, 1, &a.said);
   return a;
 }
 
@@ -217,11 +219,12 @@ TEST(AnswerPuzzles, PuzzlesWithoutAnswersAreLeftOut) {
 
 // The answers of a model of the reference's, token by token.
 Right naive_answers(reference::Model<float>& model, const Puzzle& puzzle, DecodeMode mode, int prefill_passes) {
+  PuzzleTokens told = tokenize(puzzle, Tokenizer());
   std::vector<int> tokens = encode(puzzle.text);
   int begin = puzzle.answers[0].start, D = model.config.width;
   Right right;
   for (const Answer& answer : puzzle.answers) {
-    std::vector<int> expected = answer_tokens(puzzle, answer);
+    std::vector<int> expected(told.tokens.begin() + answer.start, told.tokens.begin() + answer.start + answer.length);
     bool all = true;
     for (int i = 0; i < answer.length; ++i) {
       size_t at = answer.start + i;
@@ -269,9 +272,10 @@ TEST(AnswerPuzzles, AreTheReferencesInEveryModeAndBatch) {
       Right want, alone;
       for (const Puzzle& puzzle : puzzles)
         for (bool right : naive_answers(reference, puzzle, mode, k)) want.push_back(right);
-      EXPECT_EQ(answer_puzzles(cpu_kernels(), config, model.params, puzzles, mode, k), want) << name_of(mode);
+      EXPECT_EQ(answer_puzzles(cpu_kernels(), config, model.params, Tokenizer(), puzzles, mode, k), want)
+          << name_of(mode);
       for (const Puzzle& puzzle : puzzles)
-        for (bool right : answer_puzzles(cpu_kernels(), config, model.params, {puzzle}, mode, k))
+        for (bool right : answer_puzzles(cpu_kernels(), config, model.params, Tokenizer(), {puzzle}, mode, k))
           alone.push_back(right);
       EXPECT_EQ(alone, want) << name_of(mode);
       int count = int(std::count(want.begin(), want.end(), true));
@@ -294,14 +298,14 @@ TEST(AnswerPuzzles, MorePuzzlesThanAreHeldAtATimeComeInGroups) {
     puzzles.push_back({Task::sums, text, {{3 + i % 3, 2, 1}}});
     if (i % 37 == 0) puzzles.push_back({Task::stories, text, {}});
   }
-  answer_puzzles(cpu_kernels(), config, model.params, puzzles, DecodeMode::soft, 1, &together);
+  answer_puzzles(cpu_kernels(), config, model.params, Tokenizer(), puzzles, DecodeMode::soft, 1, &together);
   ASSERT_EQ(together.size(), 600u);
   size_t i = 0;
   for (const Puzzle& puzzle : puzzles) {
     if (puzzle.answers.empty()) continue;
     if (i % 20 == 0 || (i > 250 && i < 260) || (i > 505 && i < 515)) {
       alone.clear();
-      answer_puzzles(cpu_kernels(), config, model.params, {puzzle}, DecodeMode::soft, 1, &alone);
+      answer_puzzles(cpu_kernels(), config, model.params, Tokenizer(), {puzzle}, DecodeMode::soft, 1, &alone);
       EXPECT_EQ(together[i], alone[0]) << i;
     }
     ++i;
@@ -314,17 +318,17 @@ TEST(Evaluate, TakesEveryModeThatTheModelHas) {
   Says42 automaton;
   std::vector<Puzzle> puzzles = {{Task::sums, "q?42", {{2, 2, 1}}}, {Task::cups, "x?42", {{2, 2, 5}}}};
   Batch batch = random_batch({5, 3}, kByteVocab, 1, 0);
-  Evaluation e = evaluate(cpu_kernels(), automaton.config(), automaton.params(), {batch}, puzzles);
+  Evaluation e = evaluate(cpu_kernels(), automaton.config(), automaton.params(), Tokenizer(), {batch}, puzzles);
   ASSERT_EQ(e.passes.size(), kReportedPasses.size());
   EXPECT_EQ(e.modes, (std::vector<DecodeMode>{DecodeMode::standard, DecodeMode::soft, DecodeMode::fused,
                                               DecodeMode::sequential}));
   EXPECT_EQ(e.answers, (std::vector<Right>{{true, true}, {true, true}, {true, false}, {true, false}}));
   ModelConfig ordinary = automaton.config();
   ordinary.fusion = Fusion::none;
-  e = evaluate(cpu_kernels(), ordinary, automaton.params(), {batch}, puzzles);
+  e = evaluate(cpu_kernels(), ordinary, automaton.params(), Tokenizer(), {batch}, puzzles);
   EXPECT_EQ(e.modes, std::vector<DecodeMode>{DecodeMode::standard});
   EXPECT_EQ(e.passes.size(), 1u);
-  EXPECT_TRUE(evaluate(cpu_kernels(), ordinary, automaton.params(), {batch}, {}).answers[0].empty());
+  EXPECT_TRUE(evaluate(cpu_kernels(), ordinary, automaton.params(), Tokenizer(), {batch}, {}).answers[0].empty());
 }
 
 // Three puzzles of two tasks, five answers of lengths 1, 2, 3, 4 and 9.
@@ -386,12 +390,12 @@ TEST(Evaluate, TheCorpussPuzzlesAreAnsweredWhateverTheModelSays) {
   config.vocab = kByteVocab, config.context = 64;
   Model model(config);
   init_params(model.layout, model.block.data(), 1);
-  Corpus corpus = make_corpus(parse_task_mix("all"), Split::validation, 1, 60, config.context);
+  std::vector<Puzzle> puzzles = make_puzzles(parse_task_mix("all"), Split::validation, 1, 60, config.context);
   size_t answers = 0;
-  for (const Puzzle& puzzle : corpus.puzzles) answers += puzzle.answers.size();
+  for (const Puzzle& puzzle : puzzles) answers += puzzle.answers.size();
   EXPECT_GT(answers, 60u);
   for (DecodeMode mode : {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential})
-    EXPECT_EQ(answer_puzzles(cpu_kernels(), config, model.params, corpus.puzzles, mode, 1).size(), answers);
+    EXPECT_EQ(answer_puzzles(cpu_kernels(), config, model.params, Tokenizer(), puzzles, mode, 1).size(), answers);
 }
 
 TEST(EvaluationMemory, CoversPassesAndDecoding) {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "automaton.h"
+#include "bytes.h"
 #include "engine.h"
 #include "random.h"
-#include "tokenizer.h"
 
 namespace {
 
@@ -127,7 +127,7 @@ Told tell(
   Told told;
   told.texts.resize(prompts.size()), told.pieces.resize(prompts.size());
   told.endings = generate(
-      decoder, prompts, first_number, g,
+      decoder, Tokenizer(), prompts, first_number, g,
       [&](int i, const std::string& text) { told.texts[i] += text, told.pieces[i].push_back(text); }, interrupted);
   return told;
 }
@@ -321,7 +321,7 @@ TEST(Generate, TokensAreDrawnWithTheKeyOfTheirPosition) {
     uint64_t key = random_key(9, Purpose::sampling, 4, prompt.size() + n);
     int token = sample_token(decoder.logits({0}), kByteVocab, g.sampling, key);
     if (token == kEndOfText) break;
-    want += decode_token(token);
+    want += decode({token});
     if (n < 7) decoder.advance({0}, {token});
   }
   EXPECT_EQ(babbler.tell({prompt}, g, 4).texts[0], want);

@@ -1,7 +1,7 @@
 // The eight identities of docs/model.md, on the engine.
+#include "bytes.h"
 #include "engine.h"
 #include "generate.h"
-#include "tokenizer.h"
 
 namespace {
 
@@ -114,8 +114,8 @@ TEST(Identities, SoftsFirstSampledTokenIsStandardsAtTheSameSeedAndOnlyLaterOnesD
       Generation g;
       g.mode = mode, g.tokens = 10, g.seed = seed;
       generate(
-          decoder, {encode("a prompt")}, 0, g, [&](int, const std::string& text) { said[int(mode)] += text; },
-          [] { return false; });
+          decoder, Tokenizer(), {encode("a prompt")}, 0, g,
+          [&](int, const std::string& text) { said[int(mode)] += text; }, [] { return false; });
     }
     EXPECT_EQ(said[0].substr(0, 1), said[1].substr(0, 1)) << "seed " << seed;
     differ += said[0] != said[1];

@@ -1,6 +1,8 @@
 // JSON and messages: what is read, what is refused and with which words, what is written.
 #include "json.h"
 
+#include "utf8.h"
+
 #include <cmath>
 #include <limits>
 

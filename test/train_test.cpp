@@ -671,7 +671,8 @@ TEST(Train, BrokenCheckpointsAreNamedAndNeverReplaced) {
        [&](const std::string& c) { record(c, "epoch", -1); }},
       {"row", "state.json: `epoch_row` should be 0 or more, not -7",
        [&](const std::string& c) { record(c, "epoch_row", -7); }},
-      {"rows", "state.json: no row 1000000 in epoch 0", [&](const std::string& c) { record(c, "epoch_row", 1000000); }},
+      {"rows", "state.json: no row 1000000 in shard 0 of epoch 0",
+       [&](const std::string& c) { record(c, "epoch_row", 1000000); }},
       {"step", "state.json: `step` should be 0 or more", [&](const std::string& c) { record(c, "step", -1); }},
       {"flag", "state.json: flag `colour` is unknown to this ./train",
        [&](const std::string& c) {
