@@ -171,7 +171,9 @@ std::string name_of_input(const std::vector<std::string>& files) {
   return files.empty() || files[0] == "-" ? "standard input" : files[0];
 }
 
-void print(const std::string& bytes) { std::fwrite(bytes.data(), 1, bytes.size(), stdout); }
+void print(std::string_view bytes) {
+  if (!bytes.empty()) std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+}
 
 int encode(int argc, char** argv) {
   TokenizerFlags tokenizer;
@@ -188,7 +190,7 @@ int encode(int argc, char** argv) {
   std::vector<int> ids;
   Encoder(t).encode(read_input(files), &ids, special);
   if (raw) {
-    std::fwrite(ids.data(), sizeof(int), ids.size(), stdout);
+    print({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int)});
     return 0;
   }
   std::string line;
