@@ -1,0 +1,192 @@
+// ./train on token files: which it takes, what tokenizer they have, how often they are seen; and that a run that was
+// stopped at any step, across borders of files, goes on with the same bits.
+#include "program.h"
+#include "shards.h"
+#include "tokenizer.h"
+
+namespace {
+
+// Token files of a text of some sentences, as ./tokenize makes them, in several small files.
+struct Shards : Bench {
+  explicit Shards(const Words& more = {"--vocab", "280"}, int documents = 40) {
+    std::string texts;
+    for (int i = 0; i < documents; ++i) texts += (i ? "<|endoftext|>\n" : "") + some_text(size_t(60 + 37 * (i % 7)));
+    put(text(), texts);
+    Ran ran =
+        ::run("tokenize",
+              Words{"data", text(), "--out", data(), "--shard-tokens", "400", "--val", "0.2", "--threads", "1"} + more);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+  }
+  std::string data() const { return folder / "data"; }
+  Words small(const std::string& out, int steps = 30) const {
+    Words words = tiny(out, steps);
+    words[1] = data();
+    return words;
+  }
+};
+
+void write_tokens(const std::string& path, const std::vector<uint16_t>& tokens) {
+  std::string bytes = shard_header(16, int64_t(tokens.size()));
+  bytes.append(reinterpret_cast<const char*>(tokens.data()), tokens.size() * 2);
+  put(path, bytes);
+}
+
+TEST(ShardTraining, AFolderAPatternAndItsTokenizerAreTaken) {
+  Shards shards;
+  size_t files = find_shards(shards.data()).train.size();
+  ASSERT_GE(files, 3u);
+  Ran ran = shards.train(shards.small("folder"));
+  EXPECT_TRUE(has(ran.out, std::to_string(files) + " files of 16-bit tokens")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "vocabulary"));
+  Words words = shards.small("pattern");
+  words[1] = shards.data() + "/*.bin";
+  shards.train(words);
+  EXPECT_TRUE(shards.model("folder", 30) == shards.model("pattern", 30));
+  std::string tokenizer = contents(shards.checkpoint("folder", 30) + "/tokenizer.json");
+  EXPECT_EQ(tokenizer, contents(shards.data() + "/tokenizer.json"));
+  ran = run("sample", {"--model", shards / "folder", "--prompt", "the cat", "--tokens", "5", "--temperature", "0"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "the cat"));
+  ran = run("eval", {"--model", shards / "folder"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+}
+
+TEST(ShardTraining, ResumesWithTheSameBitsAtAnyStepAcrossBordersOfFiles) {
+  for (const char* pack : {"documents", "stream"}) {
+    Shards shards;
+    Words more = {"--pack", pack, "--passes", "0:60/40", "--eval-every", "0", "--sample-every", "0"};
+    shards.train(shards.small("whole", 60) + more);
+    for (int step = 1; step < 60; step += 4) {
+      std::string out = "stopped" + std::to_string(step);
+      Words first = shards.small(out, 60) + more + Words{"--save-every", std::to_string(step), "--keep", "0"};
+      Running running(Words{program_path("train")} + first);
+      running.until([&] { return std::filesystem::exists(shards.checkpoint(out, step)); });
+      running.kill(SIGKILL);
+      running.wait();
+      shards.train({"--resume", shards.checkpoint(out, step), "--threads", "1", "--save-every", "0"});
+      ASSERT_TRUE(shards.model(out, 60) == shards.model("whole", 60)) << pack << ", from step " << step;
+      ASSERT_TRUE(shards.optimizer(out, 60) == shards.optimizer("whole", 60)) << pack << ", from step " << step;
+    }
+    Json state = parse_json(contents(shards.checkpoint("whole", 60) + "/state.json"), "state");
+    EXPECT_GT(state.get_int("epoch", "state"), 0) << "it should cross borders";
+  }
+}
+
+TEST(ShardTraining, EpochsSayHowLongAndRepeatedDataIsNoted) {
+  Shards shards;
+  Words words = shards.small("once");
+  words.erase(std::find(words.begin(), words.end(), "--steps"), std::find(words.begin(), words.end(), "--steps") + 2);
+  Ran once = shards.train(words + Words{"--epochs", "1"});
+  EXPECT_FALSE(has(once.out, "note:")) << once.out;
+  EXPECT_TRUE(has(once.out, "1 epochs") || has(once.out, "0.9") || has(once.out, "1.0")) << once.out;
+  words.back() = shards / "thrice";
+  Ran thrice = shards.train(words + Words{"--epochs", "3"});
+  EXPECT_TRUE(has(thrice.out, "seen about 3")) << thrice.out;
+  EXPECT_NEAR(double(shards.logged("thrice")), 3 * double(shards.logged("once")), 4);
+  expect_refused(run("train", shards.small("both") + Words{"--epochs", "2"}), "train", "exclude each other");
+  shards.train({"--resume", shards / "once", "--steps", "80", "--threads", "1"});
+}
+
+TEST(ShardTraining, FilesOfLlmCWithoutATokenizerAreTrainedOnByTheirIds) {
+  Bench bench;
+  std::vector<uint16_t> tokens;
+  for (int i = 0; i < 3000; ++i) tokens.push_back(uint16_t(i % 50 == 0 ? 50256 : 100 + i % 7));
+  std::filesystem::create_directory(bench / "gpt2");
+  write_tokens(bench / "gpt2/fineweb_train_000001.bin", tokens);
+  write_tokens(bench / "gpt2/fineweb_val_000000.bin", tokens);
+  Words words = bench.tiny("ids", 4);
+  words[1] = bench / "gpt2/*.bin";
+  Ran ran = bench.train(words + Words{"--sample-every", "2", "--passes", "1"});
+  EXPECT_TRUE(has(ran.out, "ids only")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "vocabulary 50257")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "says <1")) << ran.out;
+  EXPECT_FALSE(std::filesystem::exists(bench.checkpoint("ids", 4) + "/tokenizer.json"));
+  expect_refused(run("sample", {"--model", bench / "ids", "--prompt", "x"}), "sample", "name their tokenizer");
+  EXPECT_EQ(run("sample", {"--model", bench / "ids", "--tokens", "3"}).status, 0);
+  bench.train({"--resume", bench / "ids", "--steps", "6", "--threads", "1"});
+}
+
+TEST(ShardTraining, MasksBesideTheFilesHold) {
+  Bench bench;
+  std::string lines;
+  for (int i = 0; i < 60; ++i)
+    lines += "{\"q\": \"what is " + std::to_string(i) + " and one?\", \"a\": \"" + std::to_string(i + 1) + "\"}\n";
+  put(bench / "qa.jsonl", lines);
+  Ran ran = run("tokenize", {"data", bench / "qa.jsonl", "--out", bench / "data", "--vocab", "280", "--field", "a",
+                             "--prompt-field", "q", "--val", "0.2", "--threads", "1"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  Words words = bench.tiny("out", 10);
+  words[1] = bench / "data";
+  bench.train(words);
+  std::string mask = contents(bench / "data/train_000000.mask");
+  put(bench / "data/train_000000.mask", std::string(mask.size(), '\1'));
+  expect_refused(run("train", {"--resume", bench / "out", "--steps", "12"}), "train", "other data");
+  put(bench / "data/train_000000.mask", mask.substr(1));
+  words.back() = bench / "other";
+  expect_refused(run("train", words), "train", "train_000000.mask");
+}
+
+TEST(ShardTraining, WhatDoesNotFitTogetherIsNamedAndNothingIsWritten) {
+  Shards shards;
+  put(shards / "cut.bin", contents(shards.data() + "/train_000000.bin").substr(0, 1500));
+  put(shards / "text.bin", some_text(3000));
+  std::vector<uint16_t> high(500, 400);
+  std::filesystem::create_directory(shards / "high");
+  write_tokens(shards / "high/train_000000.bin", high);
+  std::filesystem::copy(shards.data() + "/tokenizer.json", shards / "high/tokenizer.json");
+  std::filesystem::create_directory(shards / "only_val");
+  write_tokens(shards / "only_val/val_000000.bin", high);
+  std::filesystem::create_directory(shards / "none");
+  struct Case {
+    std::string data, says;
+    Words more = {};
+  };
+  for (const Case& c : std::vector<Case>{
+           {shards / "cut.bin", "cut.bin"},
+           {shards / "text.bin", "text.bin"},
+           {shards / "high", "holds token 400 at position 0, but the tokenizer has 280 ids"},
+           {shards / "only_val", "for validation"},
+           {shards / "none/*.bin", "none/*.bin"},
+           {shards / "nothing.bin", "nothing.bin"},
+           {shards.data(), "is not the tokenizer of", {"--tokenizer", "bytes"}},
+           {shards.data(), "no/such.json", {"--tokenizer", "no/such.json"}},
+       }) {
+    Words words = shards.small("out");
+    words[1] = c.data;
+    expect_refused(run("train", words + c.more), "train", c.says);
+    EXPECT_FALSE(std::filesystem::exists(shards / "out")) << c.data;
+  }
+}
+
+TEST(ShardTraining, AModelKeepsToItsTokenizer) {
+  Shards shards, others({"--vocab", "270"});
+  shards.train(shards.small("out"));
+  expect_refused(run("train", {"--resume", shards / "out", "--data", others.data(), "--steps", "40"}), "train", "");
+  Words words = shards.small("new");
+  words[1] = others.data();
+  expect_refused(run("train", words + Words{"--init-from", shards / "out"}), "train", "is not the tokenizer of");
+  expect_refused(run("eval", {"--model", shards / "out", "--data", others.data()}), "eval", "is not the tokenizer of");
+  words[1] = shards.text();
+  shards.train(words + Words{"--init-from", shards / "out"});
+  EXPECT_EQ(contents(shards.checkpoint("new", 30) + "/tokenizer.json"), contents(shards.data() + "/tokenizer.json"));
+}
+
+TEST(Train, AnyTokenizerMayBeGivenForAText) {
+  Bench bench;
+  bench.train(bench.tiny("bytes") + Words{"--tokenizer", "bytes"});
+  Json config = parse_json(contents(bench.checkpoint("bytes", 30) + "/config.json"), "config");
+  EXPECT_EQ(config.get_int("vocab_size", "config"), 257);
+  EXPECT_EQ(config.get_int("eos_token_id", "config"), 256);
+  ASSERT_EQ(
+      run("tokenize", {"train", bench.text(), "--vocab", "270", "--pattern", "gpt2", "--out", bench / "t.json"}).status,
+      0);
+  bench.train(bench.tiny("given") + Words{"--tokenizer", bench / "t.json"});
+  EXPECT_EQ(contents(bench.checkpoint("given", 30) + "/tokenizer.json"), contents(bench / "t.json"));
+  std::filesystem::remove(bench / "t.json");
+  bench.train({"--resume", bench / "given", "--steps", "40", "--threads", "1"});
+  bench.train(bench.tiny("trained") + Words{"--vocab", "260"});
+  config = parse_json(contents(bench.checkpoint("trained", 30) + "/config.json"), "config");
+  EXPECT_EQ(config.get_int("vocab_size", "config"), 260);
+}
+
+}  // namespace
