@@ -376,7 +376,7 @@ TEST(Prepare, ThreadsAndBatchesChangeNothing) {
 TEST(Prepare, LargeVocabulariesTakeTokensOf32Bits) {
   Kitchen k;
   std::vector<std::string> specials = {"<|endoftext|>"};
-  for (int i = 0; i < 66000; ++i) specials.push_back("<" + std::to_string(i) + ">");
+  for (int i = 0; i < 66000; ++i) specials.push_back(text("<%d>", i));
   Tokenizer large(Pattern::llama3, {}, specials);
   put(k / "a.txt", "text");
   prepare_data(k.options({"a.txt"}, "out"), large);
