@@ -59,9 +59,8 @@ PieceCounts count_pieces(DocumentReader& reader, Pattern pattern, int64_t* docum
     }
     ++*documents;
     double bytes = double(reader.bytes_read());
-    progress.update(bytes / total, "reading: " + show_bytes(bytes) + ", " +
-                                       show_bytes(bytes / (seconds_now() - start)) + "/s, " +
-                                       count_of(counts.pieces(), "different piece"));
+    progress.update(bytes / total,
+                    "reading: " + show_bytes(bytes) + ", " + show_bytes(bytes / (seconds_now() - start)) + "/s");
   }
   counts.count_all();
   progress.finish();
