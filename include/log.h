@@ -24,7 +24,7 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void update(double fraction, const std::string& status);  // fraction done, in [0, 1]
+  void update(double fraction, const std::string& status);  // fraction done, in [0, 1]; below 0: unknown
   void print(const std::string& lines);                     // also when no bar is shown
   void finish();                                            // leaves the last state on the screen, ends its line
 

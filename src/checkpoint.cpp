@@ -315,5 +315,6 @@ Tokenizer read_tokenizer(const std::string& checkpoint, int vocab, int end_of_te
       fail("%s has %d ids, but the model a vocabulary of %d", path.c_str(), tokenizer.vocab(), vocab);
     return tokenizer;
   }
+  if (vocab == Tokenizer().vocab()) return {};  // from before checkpoints had one
   return Tokenizer::ids_only(vocab, end_of_text);
 }

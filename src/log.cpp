@@ -102,10 +102,12 @@ static bool is_terminal(FILE* out) {
   return isatty(fileno(out)) && !(term && std::strcmp(term, "dumb") == 0);
 }
 
+static std::string percent_text(double fraction) { return fraction < 0 ? "" : text("%3d %%  ", int(fraction * 100)); }
+
 static std::string bar_text(double fraction, size_t columns) {
   constexpr size_t kLongest = 30, kShortest = 8;
-  std::string percent = text("%3d %%", int(fraction * 100));
-  if (columns < 4 * kShortest) return percent;
+  std::string percent = percent_text(fraction);
+  if (fraction < 0 || columns < 4 * kShortest) return percent;
   size_t length = std::clamp(columns / 9, kShortest, kLongest);  // the status says more
   size_t full = size_t(fraction * double(length));
   std::string bar = std::string(full, '#') + (full < length ? ">" : "");
@@ -127,7 +129,7 @@ Progress::~Progress() {
 
 void Progress::update(double fraction, const std::string& status) {
   constexpr double kShortestWait = 0.1;
-  fraction_ = fraction >= 0 ? std::min(fraction, 1.0) : 0;  // NaN: nothing is known to be done
+  fraction_ = fraction < 0 ? -1 : fraction >= 0 ? std::min(fraction, 1.0) : 0;  // NaN: nothing is known to be done
   status_ = status;
   undrawn_ = true;
   double now = seconds_now();
@@ -137,10 +139,10 @@ void Progress::update(double fraction, const std::string& status) {
 void Progress::draw(double now) {
   if (terminal_) {
     size_t columns = terminal_columns(out_) - 1;  // in the last column some terminals wrap
-    std::fprintf(out_, "\r%s\x1b[K", cut_to(bar_text(fraction_, columns) + "  " + status_, columns).c_str());
+    std::fprintf(out_, "\r%s\x1b[K", cut_to(bar_text(fraction_, columns) + status_, columns).c_str());
     bar_on_screen_ = true;
   } else {
-    std::fprintf(out_, "%3d %%  %s\n", int(fraction_ * 100), cut_to(status_, SIZE_MAX).c_str());
+    std::fprintf(out_, "%s%s\n", percent_text(fraction_).c_str(), cut_to(status_, SIZE_MAX).c_str());
   }
   std::fflush(out_);
   last_drawn_ = now;

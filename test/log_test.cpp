@@ -172,10 +172,21 @@ TEST(Progress, AStatusCannotMoveTheCursor) {
 
 TEST(Progress, FractionsOutsideTheirRangeAreHarmless) {
   Terminal terminal(80);
-  for (double fraction : {-1.0, 2.0, double(NAN), double(INFINITY), -double(INFINITY)}) {
+  for (double fraction : {2.0, double(NAN), double(INFINITY)}) {
     Progress progress(terminal.out);
     progress.update(fraction, "");
     EXPECT_TRUE(has(terminal.seen(), fraction > 1 ? "100 %" : "  0 %"));
+  }
+}
+
+TEST(Progress, WithoutAKnownEndNoPartIsShown) {
+  for (double fraction : {-1.0, -double(INFINITY)}) {
+    Terminal terminal(80);
+    Progress progress(terminal.out);
+    progress.update(fraction, "3 documents");
+    std::string seen = terminal.seen();
+    EXPECT_TRUE(has(seen, "3 documents")) << seen;
+    EXPECT_FALSE(has(seen, "%") || has(seen, "[>")) << seen;
   }
 }
 
