@@ -1,4 +1,4 @@
-# make            ./train, ./sample, ./eval; with CUDA kernels where nvcc and a GPU are there (CUDA=1: also without a GPU; CUDA=0: without)
+# make            ./train, ./sample, ./eval, ./tokenize; with CUDA kernels where nvcc and a GPU are there (CUDA=1: also without a GPU; CUDA=0: without)
 # make test       all tests (installs GoogleTest where it is missing and it may); ends with "N passed, N failed"
 # make test-long  the longer checks too, and the NEON kernels under qemu where they can be
 # make sanitize   the tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -130,7 +130,7 @@ $(BUILD)/emulated/simt/%.o: test/simt/%.cpp
 	$(CXX) $(CXXFLAGS) $(EMULATED_FLAGS) -MMD -MP -c -o $@ $<
 
 # The programs with the emulated device, for the tests of --device cuda.
-EMULATED_PROGRAMS := $(PROGRAMS:%=$(BUILD)/emulated/%)
+EMULATED_PROGRAMS := $(patsubst %,$(BUILD)/emulated/%,$(filter-out tokenize,$(PROGRAMS)))
 $(EMULATED_PROGRAMS): $(BUILD)/emulated/%: $(BUILD)/%.o $(EMULATED) $(LIBRARY)
 	@$(CXX) -o $@ $^ $(LDFLAGS)
 

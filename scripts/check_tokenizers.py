@@ -272,6 +272,17 @@ def main():
             fine &= compare(f"{name}, trained by Hugging Face's library", strings,
                             by_hugging_face(hugging_face(path), strings), mine)
     rng = random.Random(o.seed)
+    for name, specials in (("cl100k", {"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259,
+                                       "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276}),
+                           ("o200k", {"<|endoftext|>": 199999, "<|endofprompt|>": 200018})):
+        encoding, path = encodings[name]
+        encoding = tiktoken.Encoding(name, pat_str=encoding._pat_str, mergeable_ranks=encoding._mergeable_ranks,
+                                     special_tokens=specials)
+        text = "".join(s + rng.choice(list(specials) + ["<|endof", ""]) for s in strings[:20000])
+        mine = array.array("I", run([o.tokenize, "encode", "--raw", "--special", "--tokenizer", path], input=text.encode()))
+        same = mine.tolist() == encoding.encode(text, allowed_special="all")
+        print(f"{name + ', special tokens allowed':58} {'no difference' if same else 'DIFFERENT'}")
+        fine &= same
     for name, (encoding, path) in encodings.items():
         ids = array.array("I", rng.choices(list(encoding._mergeable_ranks.values()), k=1_000_000))
         back = run([o.tokenize, "decode", "--raw", "--tokenizer", path], input=ids.tobytes())
