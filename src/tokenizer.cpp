@@ -280,8 +280,8 @@ Key key_of(std::string_view text, size_t at, size_t length) {
 
 }  // namespace
 
-// How short pieces were encoded, by their hash; a newer one takes an older one's place. Half a cache line each: the
-// number of tokens stands beside the length.
+// How short pieces were encoded, by their hash: two to a cache line, the newer one first. The number of tokens stands
+// beside the length.
 struct Encoder::Memory {
   static constexpr int kBits = 15, kTokens = 4, kCountAt = 60;
   struct Entry {
@@ -293,10 +293,26 @@ struct Encoder::Memory {
     }
     int count() const { return int(high >> kCountAt); }
   };
-  std::vector<Entry> entries = std::vector<Entry>(size_t(1) << kBits);
-  Entry& find(const Key& key) {
+  struct alignas(64) Line {
+    Entry entries[2];
+  };
+  std::vector<Line> lines = std::vector<Line>(size_t(1) << kBits);
+
+  Line& line_of(const Key& key) {
     uint64_t hash = (key.low ^ (key.high * 0xc2b2ae3d27d4eb4f)) * 0x9e3779b97f4a7c15;
-    return entries[(hash ^ hash >> 32) * 0x9e3779b97f4a7c15 >> (64 - kBits)];
+    return lines[(hash ^ hash >> 32) * 0x9e3779b97f4a7c15 >> (64 - kBits)];
+  }
+  static const Entry* find(const Line& line, const Key& key) {
+    for (const Entry& entry : line.entries)
+      if (entry.holds(key)) return &entry;
+    return nullptr;
+  }
+  static void keep(Line& line, const Key& key, const int* tokens, size_t count) {
+    if (count > kTokens) return;
+    line.entries[1] = line.entries[0];
+    Entry& entry = line.entries[0];
+    entry.low = key.low, entry.high = key.high | uint64_t(count) << kCountAt;
+    std::copy_n(tokens, count, entry.tokens);
   }
 };
 
@@ -337,18 +353,15 @@ void Encoder::encode_plain(std::string_view text, std::vector<int>* tokens) {
       continue;
     }
     Key key = key_of(text, at, length);
-    Memory::Entry& entry = memory_->find(key);
+    Memory::Line& line = memory_->line_of(key);
     size_t first = tokens->size();
-    if (entry.holds(key)) {
+    if (const Memory::Entry* known = Memory::find(line, key)) {
       tokens->resize(first + Memory::kTokens);
-      std::memcpy(tokens->data() + first, entry.tokens, sizeof entry.tokens);
-      tokens->resize(first + entry.count());
+      std::memcpy(tokens->data() + first, known->tokens, sizeof known->tokens);
+      tokens->resize(first + known->count());
       continue;
     }
     append_piece(t, text.substr(at, length), tokens);
-    size_t count = tokens->size() - first;
-    if (count > Memory::kTokens) continue;
-    entry.low = key.low, entry.high = key.high | uint64_t(count) << Memory::kCountAt;
-    std::copy(tokens->begin() + first, tokens->end(), entry.tokens);
+    Memory::keep(line, key, tokens->data() + first, tokens->size() - first);
   }
 }
