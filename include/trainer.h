@@ -82,6 +82,7 @@ class Trainer {
   void take_sizes(Flags&);
   void resolve(Flags&);
   void read_data(Flags&);
+  std::string weights_from() const;
   std::string tokenizer_to_use() const;
   void require_same_tokens() const;
   void count_steps(Flags&);

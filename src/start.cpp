@@ -190,7 +190,8 @@ Json Trainer::recorded_flags() const {
 
 bool Trainer::may_change(const std::string& flag, const std::string& value) const {
   if (is_one_of(flag, kModelFlags)) return false;
-  if (flag == "data") return !restarted_ && file_exists(value);  // a file may have moved; its checksum decides
+  // Files may have moved; their checksum decides.
+  if (flag == "data") return !restarted_ && (file_exists(value) || names_shards(value));
   return !o_.dump.empty() || !is_one_of(flag, kDataFlags);
 }
 
@@ -275,16 +276,22 @@ void Trainer::resolve(Flags& flags) {
   accumulation_ = wanted / micro;
 }
 
-// What is continued, or whose weights are taken over, brings its tokenizer.
+// The checkpoint that is continued, or whose weights are taken over; empty: none.
+std::string Trainer::weights_from() const {
+  if (!resumed_from_.empty() || o_.init_from.empty()) return resumed_from_;
+  return find_checkpoint(o_.init_from);
+}
+
+// A checkpoint brings its tokenizer.
 std::string Trainer::tokenizer_to_use() const {
-  std::string from = !resumed_from_.empty() ? resumed_from_ : o_.init_from.empty() ? "" : find_checkpoint(o_.init_from);
+  std::string from = weights_from();
   bool asked = resumed_from_.empty() && !o_.tokenizer.empty();
   if (asked || from.empty() || !file_exists(from + "/tokenizer.json")) return o_.tokenizer;
   return from + "/tokenizer.json";
 }
 
 void Trainer::require_same_tokens() const {
-  std::string from = !resumed_from_.empty() ? resumed_from_ : o_.init_from.empty() ? "" : find_checkpoint(o_.init_from);
+  std::string from = weights_from();
   if (!from.empty()) require_vocabulary(data_, read_config(from), from);
 }
 

@@ -191,8 +191,7 @@ TrainingData read_training_data(const DataOptions& o) {
   TrainingData data = names_shards(o.data)                                                    ? map_token_files(o)
                       : file_exists(o.data) || folder_exists(o.data) || !names_corpus(o.data) ? read_text_data(o)
                                                                                               : make_corpus_data(o);
-  data.description.push_back(data.tokenizer.reads_text() ? text("vocabulary %d", data.vocabulary.size)
-                                                         : "no tokenizer beside them: ids only");
+  if (!data.tokenizer.reads_text()) data.description.push_back("no tokenizer beside them: ids only");
   return data;
 }
 

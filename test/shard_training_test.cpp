@@ -158,6 +158,16 @@ TEST(ShardTraining, WhatDoesNotFitTogetherIsNamedAndNothingIsWritten) {
   }
 }
 
+TEST(ShardTraining, FilesMayHaveMoved) {
+  Shards shards;
+  shards.train(shards.small("out", 10));
+  std::filesystem::rename(shards.data(), shards / "moved");
+  expect_refused(run("train", {"--resume", shards / "out", "--steps", "12"}), "train", "if the file has moved");
+  for (std::string data : {shards / "moved", shards / "moved/*.bin"})
+    shards.train({"--resume", shards / "out", "--data", data, "--steps", data == shards / "moved" ? "12" : "14",
+                  "--threads", "1"});
+}
+
 TEST(ShardTraining, AModelKeepsToItsTokenizer) {
   Shards shards, others({"--vocab", "270"});
   shards.train(shards.small("out"));
