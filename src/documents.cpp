@@ -29,11 +29,14 @@ std::string shown(const std::string& path) { return path == "-" ? "standard inpu
   fail("cannot read %s: %s", shown(path).c_str(), std::strerror(errno));
 }
 
+// A named pipe opens at once, where nobody writes to it yet, too: whoever waits is to hear of stop().
 int open_input(const std::string& path) {
+  bool standard = path == "-";
   int fd;
-  do fd = path == "-" ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  do fd = standard ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   while (fd < 0 && errno == EINTR);
   if (fd < 0) fail_to_read(path);
+  if (!standard) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   return fd;
 }
 
@@ -100,7 +103,9 @@ void DocumentReader::list(const std::string& path, int depth) {
   if (depth > kDeepest) fail("%s: folders are nested deeper than %d", path.c_str(), kDeepest);
   for (const std::string& name : list_folder(path)) {
     std::string below = path + (path.back() == '/' ? "" : "/") + name;
-    if (name[0] != '.' && (folder_exists(below) || std::filesystem::is_regular_file(below))) list(below, depth + 1);
+    std::error_code none;  // a link that leads nowhere
+    if (name[0] != '.' && (folder_exists(below) || std::filesystem::is_regular_file(below, none)))
+      list(below, depth + 1);
   }
 }
 

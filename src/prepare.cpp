@@ -235,7 +235,8 @@ class Preparation {
   // What it writes would be its input the next time.
   void refuse_own_folder() const {
     namespace fs = std::filesystem;
-    fs::path out = fs::weakly_canonical(o_.out);
+    std::error_code error;  // making the folder will say what is wrong
+    fs::path out = fs::weakly_canonical(o_.out, error);
     for (const std::string& input : o_.documents.inputs) {
       if (input == "-" || !folder_exists(input)) continue;
       fs::path folder = fs::canonical(input);

@@ -223,6 +223,19 @@ TEST(Prepare, FoldersAreReadByNameWithoutWhatIsHidden) {
   EXPECT_EQ(result.bytes, 8);
 }
 
+TEST(Prepare, LinksThatLeadNowhereAndPipesInAFolderAreLeftOut) {
+  Kitchen k;
+  std::filesystem::create_directory(k / "in");
+  put(k / "in/a.txt", "a");
+  std::filesystem::create_symlink("loop", k / "in/loop");
+  std::filesystem::create_symlink("nosuch", k / "in/dangling");
+  ASSERT_EQ(mkfifo((k / "in/pipe").c_str(), 0600), 0);
+  PrepareOptions o = k.options({"in"}, "out");
+  EXPECT_EQ(prepare_data(o, k.tokenizer).documents, 1);
+  EXPECT_TRUE(has(refusal(k.options({"in/loop"}, "out"), k.tokenizer), "cannot read"));
+  EXPECT_TRUE(has(refusal(k.options({"in"}, "in/loop/out"), k.tokenizer), "cannot make the folder"));
+}
+
 TEST(Prepare, AnyBytesComeBack) {
   Kitchen k;
   std::mt19937 random(1);
@@ -291,6 +304,24 @@ TEST(Prepare, AReaderThatWaitsForAPipeCanBeStopped) {
   EXPECT_EQ(reader.position().offset, 20);
   stopper.join();
   close(held);
+}
+
+TEST(Prepare, APipeThatNobodyWritesToCanBeStoppedAndIsReadOnceSomebodyDoes) {
+  Kitchen k;
+  ASSERT_EQ(mkfifo((k / "pipe").c_str(), 0600), 0);
+  DocumentOptions o;
+  o.inputs = {k / "pipe"};
+  auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+  Record record;
+  DocumentReader stopped(o), read(o);
+  std::thread stopper([&] { wait(), stopped.stop(); });
+  EXPECT_FALSE(stopped.next(&record));
+  stopper.join();
+  std::thread writer([&] { wait(), put(k / "pipe", "late"); });
+  EXPECT_TRUE(read.next(&record));
+  EXPECT_EQ(record.bytes, "late");
+  EXPECT_FALSE(read.next(&record));
+  writer.join();
 }
 
 TEST(Prepare, HashesTellTextsApart) {
