@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -106,6 +107,16 @@ std::vector<std::string> special_tokens(const std::string& list) {
   return specials;
 }
 
+// What would be met only when the tokenizer is trained.
+void require_writable(const std::string& out) {
+  if (file_exists(out)) fail("--out %s is there already: move it away, or choose another name", out.c_str());
+  if (folder_exists(out)) fail("--out %s is a folder: name the file to write, such as tok.json", out.c_str());
+  std::string folder = std::filesystem::path(out).parent_path().string();
+  if (folder.empty()) folder = ".";
+  if (!folder_exists(folder)) fail("--out %s: there is no folder %s", out.c_str(), folder.c_str());
+  if (access(folder.c_str(), W_OK) < 0) fail("cannot write %s: %s", out.c_str(), std::strerror(errno));
+}
+
 int train(int argc, char** argv) {
   DocumentOptions o;
   std::string out, data, pattern = "llama3", special;
@@ -126,9 +137,7 @@ int train(int argc, char** argv) {
   if (!data.empty()) o.inputs.push_back(data);
   if (o.inputs.empty()) fail("train: give what to train on: ./tokenize train INPUT... --out FILE");
   if (out.empty()) fail("train: give the file to write: --out FILE");
-  if (file_exists(out)) fail("--out %s is there already: move it away, or choose another name", out.c_str());
-  std::string folder = std::filesystem::path(out).parent_path().string();
-  if (!folder.empty() && !folder_exists(folder)) fail("--out %s: there is no folder %s", out.c_str(), folder.c_str());
+  require_writable(out);
   std::vector<std::string> specials = special_tokens(special);
   if (vocab < 256 + int(specials.size()))
     fail("--vocab %d is too small: bytes and special tokens take %zu ids", vocab, 256 + specials.size());
@@ -262,17 +271,23 @@ int decode(int argc, char** argv) {
 
 constexpr int64_t kTokenizerBytes = 100'000'000;  // of the input, that a tokenizer is trained on where none is given
 
+// The tokenizer of a folder, which has to be one that the flags would have made. `most`: --vocab, or 0.
+Tokenizer tokenizer_in(const std::string& folder, const std::string& pattern, int most) {
+  std::string path = folder + "/tokenizer.json";
+  Tokenizer t = Tokenizer::load(path);
+  if (most > 0 && t.vocab() > most)
+    fail("%s has %d ids, more than --vocab %d: choose another folder", path.c_str(), t.vocab(), most);
+  if (!pattern.empty() && t.pattern() != pattern_named(pattern))
+    fail("%s has the pattern %s, not %s: choose another folder", path.c_str(), name_of(t.pattern()), pattern.c_str());
+  say("tokenizer", text("%s: %d ids", path.c_str(), t.vocab()));
+  return t;
+}
+
 // A tokenizer for the data: the one given, or that of the folder, or one trained on how the input begins.
-Tokenizer tokenizer_for(PrepareOptions& o, const TokenizerFlags& given, int vocab) {
-  std::string in_folder = o.out + "/tokenizer.json";
+Tokenizer tokenizer_for(PrepareOptions& o, const TokenizerFlags& given, int vocab, bool vocab_given) {
   if (!given.path.empty()) return given.load();
-  if (file_exists(in_folder)) {
-    Tokenizer t = Tokenizer::load(in_folder);
-    if (t.vocab() > vocab)
-      fail("%s has %d ids, more than --vocab %d: choose another folder", in_folder.c_str(), t.vocab(), vocab);
-    say("tokenizer", text("%s: %d ids", in_folder.c_str(), t.vocab()));
-    return t;
-  }
+  if (file_exists(o.out)) fail("--out %s: a file has that name", o.out.c_str());
+  if (file_exists(o.out + "/tokenizer.json")) return tokenizer_in(o.out, given.pattern, vocab_given ? vocab : 0);
   DocumentReader listing(o.documents);
   for (const InputFile& file : listing.files()) {
     if (file.path == "-") o.documents.standard_input = read_standard_input(kTokenizerBytes);
@@ -364,7 +379,7 @@ int data(int argc, char** argv) {
 
   start_threads(threads);
   double start = seconds_now();
-  Tokenizer t = tokenizer_for(o, tokenizer, vocab);
+  Tokenizer t = tokenizer_for(o, tokenizer, vocab, flags.given("vocab"));
   catch_stop_signals();
   Watch watch;
   PrepareResult r = prepare_data(o, t, std::ref(watch));

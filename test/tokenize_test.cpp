@@ -149,6 +149,19 @@ TEST(Tokenize, DataTrainsATokenizerOfItsOwnWhereNoneIsGiven) {
   EXPECT_TRUE(ran.status == 0 && has(ran.out, "nothing was to be done")) << ran.out << ran.err;
   expect_refused(w.tokenize({"data", w / "a.txt", "--vocab", "270", "--shard-tokens", "500", "--out", w / "file"}),
                  "tokenize", "has 280 ids, more than --vocab 270");
+  expect_refused(w.tokenize(Words{"data", w / "a.txt", "--pattern", "gpt2"} + words + Words{w / "file"}), "tokenize",
+                 "has the pattern llama3, not gpt2");
+}
+
+TEST(Tokenize, DataTakesTheFoldersTokenizerWhateverItsSize) {
+  Workshop w;
+  std::string specials = "<|0|>";
+  for (int i = 1; i < 8000; ++i) specials += text(",<|%d|>", i);
+  std::filesystem::create_directory(w / "out");
+  Words words = {"train", w / "a.txt", "--vocab", "8280", "--out", w / "out/tokenizer.json", "--special", specials};
+  ASSERT_EQ(w.tokenize(words).status, 0);
+  Ran ran = w.tokenize({"data", w / "a.txt", "--out", w / "out"});
+  EXPECT_TRUE(ran.status == 0 && has(ran.out, "tokenizer.json: 8280 ids")) << ran.out << ran.err;
 }
 
 TEST(Tokenize, DataDrawsABarOnATerminal) {
@@ -214,6 +227,7 @@ TEST(Tokenize, EveryMistakeIsOneLine) {
       {{"train", w / "a.txt", "--out", w / "x", "--special", "a,a"}, "a is there twice"},
       {{"train", w / "a.txt", "--out", w / "x", "--pattern", "gpt5"}, "not one of gpt2"},
       {{"train", w / "a.txt", "--out", w / "nosuch/x"}, "there is no folder"},
+      {{"train", w / "nosuch", "--out", w.folder.path}, "is a folder: name the file to write"},
       {{"train", "-", "-", "--out", w / "x"}, "standard input (-) is named twice"},
       {{"encode"}, "give the tokenizer"},
       {{"encode", "--tokenizer", w / "nosuch"}, "nosuch"},
@@ -224,6 +238,7 @@ TEST(Tokenize, EveryMistakeIsOneLine) {
       {{"data", "--out", w / "x"}, "give what to tokenize"},
       {{"data", w / "a.txt"}, "give the folder to write to"},
       {{"data", w / "a.txt", "--out", w / "a.txt", "--tokenizer", "bytes"}, "a file has that name"},
+      {{"data", w / "nosuch", "--out", w / "a.txt"}, "a file has that name"},
       {{"data", w / "a.txt", "--out", w / "x", "--tokenizer", "bytes", "--vocab", "300"}, "exclude each other"},
       {{"data", w / "a.txt", "--out", w / "x", "--tokenizer", "bytes", "--val", "2"}, "too large"},
       {{"data", w / "a.txt", "--out", w / "x", "--tokenizer", "bytes", "--shard-tokens", "0"}, "too small"},
