@@ -110,6 +110,13 @@ void require_utf8(const char* flag, const std::string& name) {
     fail("--%s %s: the name is not UTF-8, so that no checkpoint can record it; rename it", flag, visible(name).c_str());
 }
 
+// Weights mean ids, and ids what the tokenizer says.
+void require_same_ids(const Tokenizer& now, const Tokenizer& then, const std::string& path) {
+  for (int id = 0; id < std::min(now.vocab(), then.vocab()); ++id)
+    if (now.bytes_of(id) != then.bytes_of(id))
+      fail("--tokenizer is another than %s, which the weights know: from id %d on they differ", path.c_str(), id);
+}
+
 // Files in the way of checkpoints, which would be met only when the first is saved.
 void require_room_for_checkpoints(const std::string& out) {
   if (file_exists(out)) fail("%s is a file; a run needs a folder", out.c_str());
@@ -215,7 +222,7 @@ void Trainer::take_record(Flags& flags, const Json& recorded, const std::string&
       fail(
           "--%s %s: the run in %s has %s; leave the flag out to continue it, or start another run (--init-from takes "
           "its weights)",
-          name.c_str(), given.c_str(), parent_of(path).c_str(), value.string.c_str());
+          name.c_str(), given.c_str(), parent_of(path).c_str(), value.string.empty() ? "none" : value.string.c_str());
     other_order_ |= name == "pack" || name == "seq" || name == "seed";
     notes_ += text("--%s is now %s, was %s\n", name.c_str(), given.c_str(), value.string.c_str());
   }
@@ -291,8 +298,11 @@ std::string Trainer::tokenizer_to_use() const {
 }
 
 void Trainer::require_same_tokens() const {
-  std::string from = weights_from();
-  if (!from.empty()) require_vocabulary(data_, read_config(from), from);
+  std::string from = weights_from(), path = from + "/tokenizer.json";
+  if (from.empty()) return;
+  require_vocabulary(data_, read_config(from), from);
+  if (!o_.init_from.empty() && !o_.tokenizer.empty() && file_exists(path))
+    require_same_ids(data_.tokenizer, Tokenizer::load(path), path);
 }
 
 void Trainer::read_data(Flags& flags) {
