@@ -123,6 +123,9 @@ class Loader {
   // Of the shard where position() is: its rows of T, and its tokens.
   int64_t shard_rows();
   int64_t shard_tokens();
+  // Rows of an epoch: those of the first one's first shards, and as many a token in the others. Looks at shards of so
+  // many tokens, and on until there is a row.
+  double expected_rows(int64_t most_tokens = 10'000'000);
 
  private:
   void load(int64_t epoch, int64_t place);
@@ -148,6 +151,8 @@ class Loader {
 // what follows is not known.
 std::vector<Batch> validation_batches(const std::vector<Tokens>& shards, Vocabulary, Pack, int T, int rows,
                                       int64_t most_tokens = INT64_MAX);
+// Fails where nothing is to be predicted in them, and a loss would mean nothing.
+void require_targets(const std::vector<Batch>&);
 
 // --- Text
 

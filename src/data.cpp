@@ -259,6 +259,16 @@ int64_t Loader::shard_tokens() {
   return shard_.size();
 }
 
+double Loader::expected_rows(int64_t most_tokens) {
+  double rows = 0, looked = 0;
+  int64_t shards = int64_t(shards_.size());
+  for (int64_t place = 0; place < shards && (rows == 0 || looked < double(most_tokens)); ++place) {
+    load(0, place);
+    rows += double(rows_.count()), looked += double(shard_.size());
+  }
+  return rows * double(tokens()) / looked;
+}
+
 void Loader::seek(DataPosition position) {
   auto [epoch, shard, row] = position;
   check(epoch >= 0 && shard >= 0 && row >= 0, "sought row %lld of shard %lld in epoch %lld", (long long)row,
@@ -305,6 +315,12 @@ std::vector<Batch> validation_batches(const std::vector<Tokens>& shards, Vocabul
     }
   }
   return batches;
+}
+
+void require_targets(const std::vector<Batch>& batches) {
+  for (const Batch& batch : batches)
+    if (batch.target_count() > 0) return;
+  fail("none of the held-out tokens is a target: give more --val-tokens, or other files to hold out");
 }
 
 // --- Text

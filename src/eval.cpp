@@ -80,6 +80,7 @@ int main(int argc, char** argv) {
     std::vector<Batch> batches =
         validation_batches(split.validation, split.vocabulary, pack == "stream" ? Pack::stream : Pack::documents,
                            config.context, kEvaluationRows, held_out);
+    require_targets(batches);
     ModelConfig shown_as = as_trained(config, feedback_is_trained(checkpoint, config));
     Evaluation e = evaluate(kernels, shown_as, weights.params(), split.tokenizer, batches, split.puzzles);
     if (json)

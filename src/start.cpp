@@ -32,11 +32,21 @@ bool is_one_of(const std::string& name, const char* const (&names)[n]) {
 
 std::string conf_path(const std::string& out) { return out + "/run.conf"; }
 
-// The flags as a file for --config.
+// The flags that are the run's. Where --epochs says how long it is, --steps does not.
+std::vector<std::pair<std::string, std::string>> flags_of_run(const Flags& flags) {
+  auto values = flags.values();
+  bool by_epochs = std::any_of(values.begin(), values.end(),
+                               [](const auto& flag) { return flag.first == "epochs" && flag.second != "0"; });
+  std::erase_if(values, [&](const auto& flag) {
+    return is_one_of(flag.first, kOfOneStart) || (by_epochs && flag.first == "steps");
+  });
+  return values;
+}
+
+// They as a file for --config.
 std::string conf_text(const Flags& flags) {
   std::string lines = "# The flags of this run; ./train --config takes this file.\n";
-  for (const auto& [name, value] : flags.values()) {
-    if (is_one_of(name, kOfOneStart)) continue;
+  for (const auto& [name, value] : flags_of_run(flags)) {
     std::string quoted;
     for (char c : value)
       quoted += c == '"' || c == '\\' ? std::string("\\") + c : c == '\n' ? "\\n" : std::string(1, c);
@@ -47,8 +57,7 @@ std::string conf_text(const Flags& flags) {
 
 Json flags_record(const Flags& flags) {
   Json record = Json::object();
-  for (const auto& [name, value] : flags.values())
-    if (!is_one_of(name, kOfOneStart)) record.set(name, value);
+  for (const auto& [name, value] : flags_of_run(flags)) record.set(name, value);
   return record;
 }
 
@@ -325,19 +334,18 @@ void Trainer::read_data(Flags& flags) {
     return validation_batches(data_.validation, data_.vocabulary, pack, o_.model.context, rows, o_.val_tokens);
   };
   validation_ = held_out(kEvaluationRows);
+  if (o_.dump.empty()) require_targets(validation_);
   probe_ = held_out(o_.model.context);
   probe_.resize(std::min<size_t>(probe_.size(), 1));
 }
 
-// An epoch's rows, as the first of its shards lets expect, and with --epochs the steps of all.
+// An epoch's rows, and with --epochs the steps of all.
 void Trainer::count_steps(Flags& flags) {
-  double first_tokens = double(loader_->shard_tokens());
-  rows_per_epoch_ =
-      std::max(1.0, double(loader_->shard_rows()) * double(loader_->tokens()) / std::max(1.0, first_tokens));
+  rows_per_epoch_ = loader_->expected_rows();
   if (o_.epochs > 0 && flags.given("steps") && flags.given("epochs")) fail("--steps and --epochs exclude each other");
+  if (flags.given("steps")) o_.epochs = 0;
   double step_rows = double(accumulation_) * o_.batch;
-  if (o_.epochs > 0 && !flags.given("steps"))
-    o_.steps = std::max<int64_t>(1, std::llround(double(o_.epochs) * rows_per_epoch_ / step_rows));
+  if (o_.epochs > 0) o_.steps = std::max<int64_t>(1, std::llround(double(o_.epochs) * rows_per_epoch_ / step_rows));
   if (step_ > o_.steps)
     fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.c_str(), (long long)step_);
   double epochs = double(o_.steps) * step_rows / rows_per_epoch_;
