@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int64_t kLooked = 10'000'000;  // tokens of a file that are looked through for what is said about it
+constexpr int64_t kLooked = 10'000'000;  // tokens that are looked through for what is said about them
 
 bool names_corpus(const std::string& data) {
   return data.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789=,.") == std::string::npos &&
@@ -66,7 +66,12 @@ void describe(TrainingData& data, const std::string& what) {
   }
 }
 
+[[noreturn]] void refuse_folder(const std::string& folder) {
+  fail("--data %s: it is a folder without token files (*.bin), which ./tokenize data makes of text", folder.c_str());
+}
+
 TrainingData read_text_data(const DataOptions& o) {
+  if (folder_exists(o.data)) refuse_folder(o.data);
   TrainingData data;
   TextFile file = read_text_file(o.data);
   data.tokenizer = tokenizer_for(o, Pattern::llama3, file.train);
@@ -86,6 +91,7 @@ TrainingData make_corpus_data(const DataOptions& o) {
   try {
     mix = parse_task_mix(o.data);
   } catch (const Error& e) {
+    if (folder_exists(o.data)) refuse_folder(o.data);
     fail("--data %s: there is no such file, and as a mix of the built-in corpus: %s", o.data.c_str(), e.what());
   }
   if (o.context < kShortestPuzzle)
@@ -123,19 +129,34 @@ Tokenizer tokenizer_of_files(const DataOptions& o, const std::string& first, int
   return tokenizer;
 }
 
-// A file that begins with a special token is divided by it: some vocabularies have one that begins a document.
-int divider(const Tokenizer& tokenizer, const Tokens& tokens) {
-  if (tokens.size() > 0 && tokenizer.is_special(tokens[0])) return tokens[0];
+// Files that begin with a special token are divided by it: some vocabularies have one that begins a document.
+int divider(const Tokenizer& tokenizer, const std::vector<Tokens>& shards) {
+  for (const Tokens& shard : shards)
+    if (shard.size() > 0) return tokenizer.is_special(shard[0]) ? shard[0] : tokenizer.end_of_text();
   return tokenizer.end_of_text();
 }
 
-// Where no file is for validation: the last tenth of the last one, from the beginning of a document where one is near.
+// Where no file is for validation: the last tenth of the longest one, the last of equals, from the beginning of a
+// document where one is near.
 void hold_out(TrainingData& data) {
-  Tokens last = data.train.back();
-  int64_t cut = last.size() - last.size() / 10, border = last.find(data.vocabulary.end_of_text, cut);
-  if (border < last.size() - last.size() / 20) cut = border;
-  data.train.back() = last.part(0, cut);
-  data.validation = {last.part(cut, last.size())};
+  auto shorter = [](const Tokens& a, const Tokens& b) { return a.size() < b.size(); };
+  Tokens& cut_one = *std::max_element(data.train.rbegin(), data.train.rend(), shorter);
+  Tokens whole = cut_one;
+  int64_t cut = whole.size() - whole.size() / 10, border = whole.find(data.vocabulary.end_of_text, cut);
+  if (border < whole.size() - whole.size() / 20) cut = border;
+  cut_one = whole.part(0, cut);
+  data.validation = {whole.part(cut, whole.size())};
+}
+
+// Of the documents in the first of the tokens.
+double mean_document_length(const std::vector<Tokens>& shards, int end_of_text) {
+  double tokens = 0, documents = 0;
+  for (const Tokens& shard : shards) {
+    if (tokens >= double(kLooked)) break;
+    Tokens looked = shard.part(0, std::min(kLooked, shard.size()));
+    tokens += double(looked.size()), documents += double(Documents(looked, end_of_text).count());
+  }
+  return tokens / std::max(1.0, documents);
 }
 
 uint32_t checksum_of_ends(const std::vector<Tokens>& shards) {
@@ -166,17 +187,15 @@ TrainingData map_token_files(const DataOptions& o) {
         fail("%s has %d bits a token, but %s has %d: they are of different tokenizers", shard.name().c_str(),
              shard.bits(), data.train[0].name().c_str(), data.train[0].bits());
   data.tokenizer = tokenizer_of_files(o, names.train[0], data.train[0].bits());
-  data.vocabulary = {data.tokenizer.vocab(), divider(data.tokenizer, data.train[0])};
+  data.vocabulary = {data.tokenizer.vocab(), divider(data.tokenizer, data.train)};
   if (count_tokens(data.validation) < 2) hold_out(data);
   if (count_tokens(data.train) < 2 || count_tokens(data.validation) < 2)
     fail("--data %s is too small: %lld tokens to train on and %lld to validate with; each takes at least 2",
          o.data.c_str(), (long long)count_tokens(data.train), (long long)count_tokens(data.validation));
 
-  Tokens looked = data.train[0].part(0, std::min(kLooked, data.train[0].size()));
-  double documents = double(Documents(looked, data.vocabulary.end_of_text).count());
-  data.document_length = double(looked.size()) / std::max(1.0, documents);
+  data.document_length = mean_document_length(data.train, data.vocabulary.end_of_text);
   data.description = {
-      o.data + ": " + count_of(double(data.train.size()), "file") + text(" of %d-bit tokens", looked.bits()),
+      o.data + ": " + count_of(double(data.train.size()), "file") + text(" of %d-bit tokens", data.train[0].bits()),
       show_count(double(count_tokens(data.train))) + " tokens",
       "about " + show_count(data.document_length) + " a document",
       "held out " + show_count(double(count_tokens(data.validation))) + " tokens"};
@@ -188,9 +207,9 @@ TrainingData map_token_files(const DataOptions& o) {
 
 TrainingData read_training_data(const DataOptions& o) {
   if (o.data.empty()) fail("--data is empty; give token files, a text file, sums, all, or a mix like sums=8,cups=1");
-  TrainingData data = names_shards(o.data)                                                    ? map_token_files(o)
-                      : file_exists(o.data) || folder_exists(o.data) || !names_corpus(o.data) ? read_text_data(o)
-                                                                                              : make_corpus_data(o);
+  TrainingData data = names_shards(o.data)                           ? map_token_files(o)
+                      : file_exists(o.data) || !names_corpus(o.data) ? read_text_data(o)
+                                                                     : make_corpus_data(o);
   if (!data.tokenizer.reads_text()) data.description.push_back("no tokenizer beside them: ids only");
   return data;
 }

@@ -10,7 +10,7 @@ namespace {
 struct Shards : Bench {
   explicit Shards(const Words& more = {"--vocab", "280"}, int documents = 40) {
     std::string texts;
-    for (int i = 0; i < documents; ++i) texts += (i ? "<|endoftext|>\n" : "") + some_text(size_t(60 + 37 * (i % 7)));
+    for (int i = 0; i < documents; ++i) texts += (i ? "\n<|endoftext|>\n" : "") + some_text(size_t(60 + 37 * (i % 7)));
     put(text(), texts);
     Ran ran =
         ::run("tokenize",
@@ -85,6 +85,49 @@ TEST(ShardTraining, EpochsSayHowLongAndRepeatedDataIsNoted) {
   EXPECT_NEAR(double(shards.logged("thrice")), 3 * double(shards.logged("once")), 4);
   expect_refused(run("train", shards.small("both") + Words{"--epochs", "2"}), "train", "exclude each other");
   shards.train({"--resume", shards / "once", "--steps", "80", "--threads", "1"});
+  Ran again = shards.train({"--resume", shards / "once", "--threads", "1"});
+  EXPECT_TRUE(has(again.out, "run      80 steps")) << "the last --steps says how long\n" << again.out;
+}
+
+TEST(ShardTraining, TheFlagsOfARunByEpochsMakeItAgain) {
+  Shards shards;
+  Words words = shards.small("one");
+  words.erase(std::find(words.begin(), words.end(), "--steps"), std::find(words.begin(), words.end(), "--steps") + 2);
+  shards.train(words + Words{"--epochs", "0.5"});
+  shards.train({"--config", shards / "one/run.conf", "--out", shards / "other", "--threads", "1"});
+  EXPECT_EQ(shards.logged("one"), shards.logged("other"));
+  shards.train({"--resume", shards / "one", "--epochs", "1", "--threads", "1"});
+  EXPECT_GT(shards.logged("one"), shards.logged("other"));
+}
+
+TEST(ShardTraining, EmptyFilesChangeNothingOfThePlan) {
+  Bench bench;
+  std::vector<uint16_t> tokens;
+  for (int i = 0; i < 3000; ++i) tokens.push_back(uint16_t(i % 30 ? 'a' + i % 7 : 256));
+  auto plan = [&](const std::string& name, int empty_files) {
+    std::filesystem::create_directory(bench / name);
+    for (int i = 0; i < empty_files; ++i) write_tokens(bench / (name + text("/train_%d.bin", i)), {});
+    write_tokens(bench / (name + "/train_9.bin"), tokens);
+    write_tokens(bench / (name + "/val.bin"), tokens);
+    Words words = {"--data",    bench / name, "--tokenizer", "bytes", "--width", "16",
+                   "--heads",   "2",          "--seq",       "32",    "--batch", "2",
+                   "--threads", "1",          "--epochs",    "1",     "--out",   bench / (name + "_out")};
+    std::string out = bench.train(words).out;
+    EXPECT_FALSE(has(out, "nan")) << out;
+    return bench.logged(name + "_out");
+  };
+  EXPECT_EQ(plan("one", 0), plan("many", 9));
+}
+
+TEST(ShardTraining, TheLongestFileIsHeldOutFromHoweverShortTheLastIs) {
+  Bench bench;
+  std::filesystem::create_directory(bench / "data");
+  write_tokens(bench / "data/a.bin", std::vector<uint16_t>(3000, 'a'));
+  write_tokens(bench / "data/b.bin", std::vector<uint16_t>(3000, 'b'));
+  write_tokens(bench / "data/c.bin", {256});
+  Words words = bench.tiny("out", 3);
+  words[1] = bench / "data";
+  EXPECT_TRUE(has(bench.train(words + Words{"--tokenizer", "bytes"}).out, "held out 300 tokens"));
 }
 
 TEST(ShardTraining, FilesOfLlmCWithoutATokenizerAreTrainedOnByTheirIds) {
@@ -137,6 +180,9 @@ TEST(ShardTraining, WhatDoesNotFitTogetherIsNamedAndNothingIsWritten) {
   std::filesystem::create_directory(shards / "only_val");
   write_tokens(shards / "only_val/val_000000.bin", high);
   std::filesystem::create_directory(shards / "none");
+  std::filesystem::copy(shards.data(), shards / "silent");
+  for (const std::string& name : list_folder(shards / "silent"))
+    if (has(name, "val_")) write_tokens(shards / ("silent/" + name), std::vector<uint16_t>(100, 279));
   struct Case {
     std::string data, says;
     Words more = {};
@@ -147,6 +193,8 @@ TEST(ShardTraining, WhatDoesNotFitTogetherIsNamedAndNothingIsWritten) {
            {shards / "high", "holds token 400 at position 0, but the tokenizer has 280 ids"},
            {shards / "only_val", "for validation"},
            {shards / "none/*.bin", "none/*.bin"},
+           {shards / "none", "it is a folder without token files (*.bin), which ./tokenize data makes of text"},
+           {shards / "silent", "none of the held-out tokens is a target"},
            {shards / "nothing.bin", "nothing.bin"},
            {shards.data(), "is not the tokenizer of", {"--tokenizer", "bytes"}},
            {shards.data(), "no/such.json", {"--tokenizer", "no/such.json"}},
@@ -179,6 +227,24 @@ TEST(ShardTraining, AModelKeepsToItsTokenizer) {
   words[1] = shards.text();
   shards.train(words + Words{"--init-from", shards / "out"});
   EXPECT_EQ(contents(shards.checkpoint("new", 30) + "/tokenizer.json"), contents(shards.data() + "/tokenizer.json"));
+  put(shards / "text2.txt", std::string(3000, 'x') + some_text(500));
+  std::string other = shards / "other.json";
+  ASSERT_EQ(run("tokenize", {"train", shards / "text2.txt", "--vocab", "280", "--out", other}).status, 0);
+  words = shards.small("third");
+  words[1] = shards.text();
+  expect_refused(run("train", words + Words{"--init-from", shards / "out", "--tokenizer", other}), "train",
+                 "from id 256 on they differ");
+  shards.train(words + Words{"--init-from", shards / "out", "--tokenizer", shards.data() + "/tokenizer.json"});
+}
+
+TEST(Train, AFolderNamedAsTheCorpusDoesNotStandInItsWay) {
+  Bench bench;
+  Setting here;
+  here.folder = bench.folder.path;
+  Words words = bench.tiny("sums", 3);
+  words[1] = "sums";
+  bench.train(words, here);
+  bench.train({"--resume", "sums", "--steps", "4", "--threads", "1"}, here);
 }
 
 TEST(Train, AnyTokenizerMayBeGivenForAText) {
