@@ -3,6 +3,7 @@
 # make test-long  the longer checks too, and the NEON kernels under qemu where they can be
 # make sanitize   the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make bench      ./bench, which measures the kernels beside the machine's peak
+# make fuzz       build/fuzz/NAME, libFuzzer on the parser of that name (test/fuzz/; needs clang)
 # make cuda       compiles the CUDA kernels for all architectures that are meant, and warns of nothing
 # make clean
 CXX ?= g++
@@ -17,7 +18,8 @@ LDFLAGS := -pthread $(EXTRA)
 PROGRAMS := train sample eval tokenize
 ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp) src/bench.cpp,$(wildcard src/*.cpp))
 TESTS_OF_EMULATOR := $(wildcard test/simt/*_test.cpp) test/simt/seed_listener.cpp
-TESTS := $(wildcard test/*.cpp test/cuda/*.cpp) $(TESTS_OF_EMULATOR)
+FUZZED := $(filter-out test/fuzz/main.cpp,$(wildcard test/fuzz/*.cpp))
+TESTS := $(wildcard test/*.cpp test/cuda/*.cpp) $(TESTS_OF_EMULATOR) $(FUZZED)
 EMULATOR := $(filter-out $(TESTS_OF_EMULATOR),$(wildcard test/simt/*.cpp))
 EMULATED = $(patsubst cuda/%.cu,$(BUILD)/emulated/%.o,$(wildcard cuda/*.cu)) \
   $(EMULATOR:test/simt/%.cpp=$(BUILD)/emulated/simt/%.o)
@@ -153,10 +155,24 @@ test-long:
 sanitize:
 	$(MAKE) test BUILD=build/sanitize OPTIMIZE=-O1 EXTRA="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
+# One program, whose name is the target that it runs; the table in test/fuzz/fuzz.cpp has them all. Parsers need no kernels.
+FUZZERS := $(shell sed -n 's/^ *{"\([a-z0-9_]*\)", fuzz_.*/\1/p' test/fuzz/fuzz.cpp)
+fuzz:
+	$(MAKE) fuzzers BUILD=build/fuzz CUDA=0 CXX=clang++ OPTIMIZE=-O1 \
+	  EXTRA="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
+	@echo "look with one of them: build/fuzz/json -max_total_time=180 FOLDER_OF_FINDS test/fuzz/corpus/json"
+fuzzers: $(BUILD)/fuzzer
+	@for name in $(FUZZERS); do ln -sf fuzzer $(BUILD)/$$name; done
+$(BUILD)/fuzzer: $(FUZZED:test/%.cpp=$(BUILD)/test/%.o) $(BUILD)/test/fuzz/main.o $(BUILD)/parsers.a
+	@$(CXX) -o $@ $^ $(LDFLAGS) -fsanitize=fuzzer
+$(BUILD)/parsers.a: $(patsubst src/%.cpp,$(BUILD)/%.o,$(filter-out src/cpu_kernels.cpp,$(ENGINE)))
+	@rm -f $@
+	@ar rcs $@ $^
+
 clean:
 	rm -rf build $(PROGRAMS) bench
 
 -include $(wildcard $(addprefix $(BUILD)/,*.d test/*.d test/*/*.d cpu/*/*.d emulated/*.d emulated/simt/*.d cuda/*.d cuda/*/*.d))
 FORCE:
-.PHONY: all test test-long sanitize clean gtest cuda FORCE
+.PHONY: all test test-long sanitize fuzz fuzzers clean gtest cuda FORCE
 .SECONDARY:

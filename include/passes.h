@@ -23,7 +23,7 @@ struct PassOptions {
   float lambda = 1;
   GradientMode gradient = GradientMode::through;
   PrefixMixin mixin = PrefixMixin::half;
-  float jitter = 0.05f;      // the paper: 0.02
+  float jitter = 0.1f;       // the paper: 0.02
   bool reuse_prefix = true;  // false computes every pass's prefix again: the same objective at a higher cost, for tests
   uint64_t seed = 0;
 };

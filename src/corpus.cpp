@@ -127,6 +127,7 @@ TaskMix parse_task_mix(const std::string& text) {
     total += mix.weight[task];
   }
   if (!(total > 0)) fail("the mix \"%s\" has no task with a weight above 0", text.c_str());
+  if (!std::isfinite(total)) fail("the weights of the mix \"%s\" are too large to be added", text.c_str());
   return mix;
 }
 

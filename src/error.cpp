@@ -27,7 +27,8 @@ static std::string one_line(const std::string& message) {
   constexpr size_t kLongest = 4000;
   std::string line;
   for (unsigned char c : message) {
-    if (line.size() >= kLongest && (c & 0xC0) != 0x80) return line + "…";
+    bool within_character = (c & 0xC0) == 0x80 && line.size() < kLongest + 3;
+    if (line.size() >= kLongest && !within_character) return line + "…";
     if (c == '\n') {
       line += "\\n";
     } else if (c < 0x20 || c == 0x7F) {

@@ -144,6 +144,7 @@ class Parser {
 
   [[noreturn]] void expected(const std::string& what) const {
     if (at_ >= source_.size()) wrong(at_, "expected " + what + ", but the file ends here");
+    if (!source_[at_]) wrong(at_, "expected " + what + ", found a zero byte");
     size_t length = utf8_length(source_, at_);
     wrong(at_, "expected " + what + (length ? ", found `" + source_.substr(at_, length) + "`" : ""));
   }

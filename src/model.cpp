@@ -37,7 +37,12 @@ void Weights::read_back() {
 }
 
 ModelConfig read_config(const std::string& checkpoint) {
-  return config_from_json(read_checkpoint_json(checkpoint, "config.json"), checkpoint + "/config.json");
+  std::string path = checkpoint + "/config.json";
+  ModelConfig config = config_from_json(read_checkpoint_json(checkpoint, "config.json"), path);
+  if (config.end_of_text >= config.vocab)
+    fail("%s: `eos_token_id` is %d, which a `vocab_size` of %d does not have", path.c_str(), config.end_of_text,
+         config.vocab);
+  return config;
 }
 
 static void require_finite(const Model& model, const std::string& path) {

@@ -89,7 +89,11 @@ static uint32_t checksum_of(const Tokenizer::Tables& t) {
     uint64_t size = bytes.size();
     crc = crc32c(crc32c(crc, &size, sizeof size), bytes.data(), bytes.size());
   }
-  crc = crc32c(crc, t.rules.data(), t.rules.size() * sizeof(MergeRule));
+  for (size_t i = 0; i < t.rules.size(); ++i) {  // their order, whatever their ranks are called
+    MergeRule rule = t.rules[i];
+    rule.rank = int(i);
+    crc = crc32c(crc, &rule, sizeof rule);
+  }
   for (const Tokenizer::Special& special : t.specials) crc = crc32c(crc, &special.id, sizeof special.id);
   return crc32c(crc, &t.whole_first, sizeof t.whole_first);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "error.h"
 #include "files.h"
@@ -74,7 +75,16 @@ class Ids {
     if (!is_new) fail("%s: the id %lld stands for two tokens", where.c_str(), (long long)id);
   }
 
+  // An added token stands for its text, whatever its characters are elsewhere.
+  void set(int id, const std::string& text) { by_id_[id] = text; }
+
+  // Ids in between may be missing, as those of tiktoken's specials are; but a few tokens with one far away are no
+  // vocabulary, and would take its memory.
   void fill(Tables* tables) const {
+    constexpr size_t kMostMissing = 1 << 16;
+    int last = by_id_.empty() ? -1 : by_id_.rbegin()->first;
+    if (size_t(last) + 1 > 2 * by_id_.size() + kMostMissing)
+      fail("%s: the id %d is too far away: there are only %zu tokens", path_.c_str(), last, by_id_.size());
     for (const auto& [id, bytes] : by_id_) {
       while (tables->vocabulary.size() < id) tables->vocabulary.append("");
       tables->vocabulary.append(bytes);
@@ -348,15 +358,18 @@ Pattern read_pre_tokenizer(const Json& root, const std::string& path) {
 void read_added(Tables* tables, Ids* ids, const Json& root, const Json& vocabulary, const std::string& path) {
   const Json* added = root.find("added_tokens");
   if (is_null(added)) return;
+  std::unordered_set<std::string> seen;
   for (const Json& token : added->items) {
-    Tokenizer::Special entry = {token.get_string("content", path), int(token.get_int("id", path))};
-    std::string where = path + ": added token `" + entry.text + "`";
+    std::string content = token.get_string("content", path), where = path + ": added token `" + content + "`";
+    int64_t id = token.get_int("id", path);
     for (const char* name : {"single_word", "lstrip", "rstrip"}) refuse(token, name, where);
-    const Json* in_vocabulary = vocabulary.find(entry.text);
-    if (in_vocabulary && in_vocabulary->number != entry.id)
-      fail("%s has the id %d, but %g in the vocabulary", where.c_str(), entry.id, in_vocabulary->number);
-    if (!in_vocabulary) ids->add(token.get_int("id", path), entry.text, where);
-    (token.get_bool("special", path) ? tables->specials : tables->added).push_back(entry);
+    if (!seen.insert(content).second) fail("%s is there twice", where.c_str());
+    const Json* in_vocabulary = vocabulary.find(content);
+    if (in_vocabulary && in_vocabulary->number != double(id))
+      fail("%s has the id %lld, but %g in the vocabulary", where.c_str(), (long long)id, in_vocabulary->number);
+    if (!in_vocabulary) ids->add(id, content, where);
+    ids->set(int(id), content);
+    (token.get_bool("special", path) ? tables->specials : tables->added).push_back({content, int(id)});
   }
 }
 

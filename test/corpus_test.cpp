@@ -391,6 +391,8 @@ TEST(Mix, MistakesGetOneLine) {
       0u);
   EXPECT_EQ(message("sums=1,sums=2"), "the task sums stands twice in the mix \"sums=1,sums=2\"");
   EXPECT_EQ(message("sums=0"), "the mix \"sums=0\" has no task with a weight above 0");
+  EXPECT_EQ(message("sums=1e308,cups=1e308"),
+            "the weights of the mix \"sums=1e308,cups=1e308\" are too large to be added");
   for (const char* weight : {"x", "", "-1", "1x", "0x1", "nan", "inf"})
     EXPECT_NE(message(std::string("sums=") + weight).find("is no weight in the mix"), std::string::npos) << weight;
   for (const char* mix : {"", "sums,", ",sums", "sums,,cups"})

@@ -19,6 +19,8 @@ std::string rewritten(const std::string& source) { return write_json(read(source
 TEST(Errors, AMessageIsOneLineWhateverItQuotes) {
   EXPECT_EQ(message_of([] { fail("a %s b", "1\n2\x1b[31m"); }), "a 1\\n2\\x1b[31m b");
   EXPECT_LT(message_of([] { fail("%s", std::string(1000000, 'x').c_str()); }).size(), 5000u);
+  EXPECT_LT(message_of([] { fail("%s", std::string(1000000, '\x80').c_str()); }).size(), 5000u)
+      << "no end of a character";
   EXPECT_EQ(text("%d-%s", 7, "é"), "7-é");
   EXPECT_EQ(text("%s", std::string(5000, 'y').c_str()), std::string(5000, 'y'));
 }
@@ -80,6 +82,7 @@ TEST(Json, AMistakeIsNamedByLineColumnAndExpectation) {
   EXPECT_EQ(refusal("[1,]"), "x.json:1:4: expected a value, found `]`");
   EXPECT_EQ(refusal("{'a': 1}"), "x.json:1:2: expected a member's name in double quotes, found `'`");
   EXPECT_EQ(refusal("1 2"), "x.json:1:3: expected the end of the file, found `2`");
+  EXPECT_EQ(refusal(std::string(1, '\0')), "x.json:1:1: expected a value, found a zero byte");
   EXPECT_EQ(refusal("truth"), "x.json:1:1: expected a value, found `t`");
 }
 

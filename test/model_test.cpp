@@ -174,6 +174,7 @@ TEST(ModelConfig, NamesTheFileAndTheFieldWhereJsonIsWrong) {
   Json json = to_json(tiny_config());
   for (const auto& [name, value] : json.members) {
     if (name == "tie_word_embeddings") continue;  // there for other engines
+    if (name == "eos_token_id") continue;         // the last id, where it is not there
     Json without = json;
     std::erase_if(without.members, [&](const auto& member) { return member.first == name; });
     EXPECT_EQ(message_of([&] { config_from_json(without, "c.json"); }), "c.json: `" + name + "` is missing");
@@ -393,7 +394,9 @@ std::string save(const Scratch& folder, Model& model, const Json& state = Json::
 
 TEST(ReadParams, BringsBackAModelWithItsDescription) {
   Scratch folder;
-  Model saved(tiny_configs()["all options"]);
+  ModelConfig all_options = tiny_configs()["all options"];
+  all_options.end_of_text = all_options.vocab - 1;
+  Model saved(all_options);
   fill_with_noise(saved);
   std::string path = save(folder, saved);
   ModelConfig config = read_config(path);
@@ -402,6 +405,16 @@ TEST(ReadParams, BringsBackAModelWithItsDescription) {
   read_params(loaded, path);
   for (const Param& p : saved.layout.params)
     EXPECT_SAME_BITS(tensor(loaded.block.data(), p), tensor(saved.block.data(), p));
+}
+
+TEST(ReadConfig, RefusesAnEndOfTextThatIsNoToken) {
+  Scratch folder;
+  ModelConfig config = tiny_config();
+  config.end_of_text = config.vocab;
+  Model model(config);
+  std::string path = save(folder, model);
+  EXPECT_EQ(message_of([&] { read_config(path); }),
+            path + "/config.json: `eos_token_id` is 11, which a `vocab_size` of 11 does not have");
 }
 
 TEST(ReadParams, RefusesNumbersThatAreNotFinite) {

@@ -226,6 +226,25 @@ TEST(TokenizerJson, AddedTokensThatAreNotSpecialAreFoundInAnyText) {
   EXPECT_EQ(load_text(json).decode({'a', 259, 'b'}), "a  b");
 }
 
+TEST(TokenizerJson, AnAddedTokenStandsForItsText) {
+  std::string json = small_json("", "", R"({"type":"ByteLevel","add_prefix_space":false})", R"(,"éé":259)");
+  json.insert(json.find('[') + 1, R"({"id":259,"content":"éé","special":false},)");
+  EXPECT_EQ(load_text(json).encode("aéé"), (std::vector<int>{'a', 259}));
+  EXPECT_EQ(load_text(json).decode({'a', 259}), "aéé") << "not the bytes 0xe9 0xe9, which éé is among the others";
+  EXPECT_EQ(load_text(load_text(json).to_json()).checksum(), load_text(json).checksum());
+}
+
+TEST(TokenizerJson, AnAddedTokenIsThereOnceWithOneId) {
+  auto refusal = [](const std::string& added) {
+    std::string json = small_json();
+    json.insert(json.find('[') + 1, added);
+    return message_of([&] { load_text(json); });
+  };
+  std::string once = R"({"id":256,"content":"ab","special":true},)";
+  EXPECT_TRUE(has(refusal(once + once), "added token `ab` is there twice"));
+  EXPECT_TRUE(has(refusal(R"({"id":4294967552,"content":"ab","special":true},)"), "id 4294967552, but 256"));
+}
+
 TEST(TokenizerJson, WhatIsWrongOrUnknownIsNamed) {
   std::string byte_level = R"({"type":"ByteLevel","add_prefix_space":false})";
   struct Case {
@@ -251,6 +270,7 @@ TEST(TokenizerJson, WhatIsWrongOrUnknownIsNamed) {
       {small_json("", "", byte_level, R"(,"x1":-1)"), "out of range"},
       {small_json("", "", byte_level, R"(,"x1":99999999999)"), "out of range"},
       {small_json("", "", byte_level, R"(,"x1":1e300)"), "out of range"},
+      {small_json("", "", byte_level, R"(,"x1":16777215)"), "too far away"},
       {small_json("", "", byte_level, R"(,"x1":1.5)"), "whole number"},
       {small_json("", "", byte_level, R"(,"":300)"), "empty"},
       {small_json("", "", byte_level, "", R"(["a b","a b"])"), "twice"},
@@ -305,6 +325,7 @@ TEST(Ranks, TwoTokensBecomeOneWhereTheirBytesAreAToken) {
   EXPECT_EQ(t.encode("bcd"), (std::vector<int>{259})) << "a piece that is a token, though no merges lead to it";
   EXPECT_EQ(t.encode("xbcd"), (std::vector<int>{'x', 'b', 'c', 'd'})) << "in a longer piece merges have to lead there";
   Tokenizer again = load_text(t.to_json());
+  EXPECT_EQ(again.checksum(), t.checksum()) << "it is the same tokenizer";
   for (const char* text : {"aaa", "aab", "bcd", "xbcd", "abcd", "aaaab"}) EXPECT_EQ(again.encode(text), t.encode(text));
 }
 
@@ -320,6 +341,7 @@ TEST(Ranks, WhatIsWrongIsNamed) {
                                                                             {"YWI= 7\n", "two tokens"},
                                                                             {"YWI= -1\n", "out of range"},
                                                                             {"YWI= 99999999\n", "out of range"},
+                                                                            {"YWI= 9999999\n", "too far away"},
                                                                             {"YWI= 1x\n", "whole number"},
                                                                             {"YW 300\n", "base64"},
                                                                             {"Y!I= 300\n", "base64"},
