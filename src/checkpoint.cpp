@@ -315,5 +315,7 @@ Tokenizer read_tokenizer(const std::string& checkpoint, int vocab, int end_of_te
       fail("%s has %d ids, but the model a vocabulary of %d", path.c_str(), tokenizer.vocab(), vocab);
     return tokenizer;
   }
+  if (end_of_text < 0)
+    fail("%s: it holds no tokenizer.json, and no token of its model ends a text", checkpoint.c_str());
   return Tokenizer::ids_only(vocab, end_of_text);
 }
