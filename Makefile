@@ -156,7 +156,7 @@ sanitize:
 	$(MAKE) test BUILD=build/sanitize OPTIMIZE=-O1 EXTRA="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 # One program, whose name is the target that it runs; the table in test/fuzz/fuzz.cpp has them all. Parsers need no kernels.
-FUZZERS := $(shell sed -n 's/^ *{"\([a-z0-9_]*\)", fuzz_.*/\1/p' test/fuzz/fuzz.cpp)
+FUZZERS = $(shell sed -n 's/^ *{"\([a-z0-9_]*\)", fuzz_.*/\1/p' test/fuzz/fuzz.cpp)
 fuzz:
 	$(MAKE) fuzzers BUILD=build/fuzz CUDA=0 CXX=clang++ OPTIMIZE=-O1 \
 	  EXTRA="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"

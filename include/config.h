@@ -11,7 +11,7 @@ constexpr int kMostLayers = 4096;  // more is no model, but a damaged file
 
 struct ModelConfig {
   int vocab = 257;               // tokens: as many as the tokenizer has ids
-  int end_of_text = 256;         // the one that ends a document
+  int end_of_text = 256;         // the one that ends a document; −1: none
   int layers = 1;                // L
   int width = 64;                // D
   int heads = 4;                 // H

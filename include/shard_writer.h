@@ -38,6 +38,7 @@ class ShardWriter {
   std::vector<const char*> kinds() const;
   int64_t complete() const { return ended_ ? shards() : tokens_ / form_.shard_tokens; }
   void clear_folder() const;
+  void publish(int64_t shard) const;
   void require_complete(int64_t shard) const;
   void open_shard();
 

@@ -316,5 +316,7 @@ Tokenizer read_tokenizer(const std::string& checkpoint, int vocab, int end_of_te
     return tokenizer;
   }
   if (vocab == Tokenizer().vocab()) return {};  // from before checkpoints had one
+  if (end_of_text < 0)
+    fail("%s: it holds no tokenizer.json, and no token of its model ends a text", checkpoint.c_str());
   return Tokenizer::ids_only(vocab, end_of_text);
 }

@@ -126,7 +126,8 @@ ModelConfig config_from_json(const Json& json, const std::string& path) {
   if (json.get_string("model_type", path) != "fullband")
     fail("%s: `model_type` is \"%s\", not \"fullband\"", path.c_str(), json.get_string("model_type", path).c_str());
   ModelConfig c;
-  c.vocab = whole("vocab_size"), c.end_of_text = json.find("eos_token_id") ? whole("eos_token_id") : c.vocab - 1;
+  c.vocab = whole("vocab_size"), c.end_of_text = c.vocab - 1;
+  if (json.find("eos_token_id")) c.end_of_text = json.get_int("eos_token_id", path) == -1 ? -1 : whole("eos_token_id");
   c.width = whole("hidden_size"), c.layers = whole("num_hidden_layers");
   c.heads = whole("num_attention_heads"), c.kv_heads = whole("num_key_value_heads"), c.head_dim = whole("head_dim");
   c.ffn = whole("intermediate_size"), c.context = whole("max_position_embeddings");

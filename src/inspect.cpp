@@ -23,7 +23,7 @@ std::vector<int64_t> count_ids(const Tokens& tokens, const std::string& path) {
   for (int64_t i = 0; i < tokens.size(); ++i) {
     uint32_t id = uint32_t(tokens[i]);
     if (id >= kMostIds) fail("%s: token %lld is %u, which no vocabulary has", path.c_str(), (long long)i, id);
-    if (id >= counts.size()) counts.resize(std::max(size_t(id) + 1, 2 * counts.size()));
+    if (id >= counts.size()) counts.resize(id + 1);
     ++counts[id];
   }
   return counts;
@@ -55,13 +55,14 @@ std::string describe_documents(const Tokens& tokens, const std::vector<int64_t>&
 
 std::string describe_frequent(const std::vector<int64_t>& counts, int64_t total, const Tokenizer* tokenizer) {
   constexpr size_t kMost = 8;
-  std::vector<int> ids(counts.size());
-  std::iota(ids.begin(), ids.end(), 0);
+  std::vector<int> ids;
+  for (size_t id = 0; id < counts.size(); ++id)
+    if (counts[id] > 0) ids.push_back(int(id));
   size_t shown = std::min(kMost, ids.size());
   std::partial_sort(ids.begin(), ids.begin() + shown, ids.end(),
                     [&](int a, int b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
   std::string line;
-  for (size_t i = 0; i < shown && counts[ids[i]] > 0; ++i)
+  for (size_t i = 0; i < shown; ++i)
     line += (i > 0 ? ", " : "") +
             (tokenizer ? quoted(std::string(tokenizer->bytes_of(ids[i]))) : "id " + std::to_string(ids[i])) +
             text(" %.1f %%", 100.0 * double(counts[ids[i]]) / double(total));
@@ -83,6 +84,7 @@ std::string describe_shard(const std::string& path, const Tokenizer* tokenizer) 
   constexpr size_t kSamples = 3;
   Tokens tokens = Tokens::map(path);
   int64_t size = tokens.size();
+  if (tokenizer) require_ids_below(tokenizer->vocab(), tokens);
   std::vector<int64_t> counts = count_ids(tokens, path);
   int64_t different = std::count_if(counts.begin(), counts.end(), [](int64_t n) { return n > 0; });
   std::string out = path + "\n";
@@ -97,7 +99,6 @@ std::string describe_shard(const std::string& path, const Tokenizer* tokenizer) 
   }
   line("frequent", describe_frequent(counts, size, tokenizer));
   if (!tokenizer) return out;
-  require_ids_below(tokenizer->vocab(), tokens);
   std::vector<int64_t> starts = find_documents(tokens, tokenizer->end_of_text());
   line("documents", describe_documents(tokens, starts, tokenizer->end_of_text()));
   for (size_t i = 0; i < std::min(kSamples, starts.size()); ++i)

@@ -144,6 +144,8 @@ class Sampler {
   std::vector<int> prompt_tokens(const std::string& prompt, const std::string& which) const {
     std::vector<int> tokens;
     if (!prompt.empty()) tokens = tokenizer_.encode(prompt);
+    if (tokens.empty() && decoder_.end_of_text() < 0)
+      fail("%s is empty, and this model has no end-of-text to begin with: give it some text", which.c_str());
     if (tokens.empty()) tokens = {decoder_.end_of_text()};
     if (int(tokens.size()) > decoder_.context())
       fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), decoder_.context());

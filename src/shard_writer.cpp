@@ -30,8 +30,10 @@ int64_t number_in(std::string_view name, const std::string& before, const std::s
 ShardWriter::ShardWriter(ShardForm form, int64_t tokens, bool ended)
     : form_(std::move(form)), tokens_(tokens), ended_(ended) {
   clear_folder();
-  publish();  // what a kill kept from it
-  for (int64_t shard = 0; shard < complete(); ++shard) require_complete(shard);
+  for (; published_ < complete(); ++published_) {  // one by one: what is recorded may be wrong, and end here
+    publish(published_);                           // what a kill kept from it
+    require_complete(published_);
+  }
   if (!ended_ && tokens_ % form_.shard_tokens > 0) open_shard();
 }
 
@@ -112,11 +114,14 @@ void ShardWriter::sync() {
 }
 
 void ShardWriter::publish() {
-  for (; published_ < complete(); ++published_)
-    for (const char* kind : kinds()) {
-      std::string from = partial(published_, kind), to = name(published_, kind);
-      if (!file_exists(from)) continue;  // published before
-      if (file_exists(to)) refuse(to);
-      rename_path(from, to);
-    }
+  for (; published_ < complete(); ++published_) publish(published_);
+}
+
+void ShardWriter::publish(int64_t shard) const {
+  for (const char* kind : kinds()) {
+    std::string from = partial(shard, kind), to = name(shard, kind);
+    if (!file_exists(from)) continue;  // published before
+    if (file_exists(to)) refuse(to);
+    rename_path(from, to);
+  }
 }

@@ -165,6 +165,8 @@ TEST(ModelConfig, NamesTheFileAndTheFieldWhereJsonIsWrong) {
   EXPECT_EQ(message("hidden_size", 1e12), "c.json: `hidden_size` is 1000000000000, which is out of range");
   EXPECT_EQ(message("hidden_size", 0), "c.json: width must be positive, not 0");
   EXPECT_EQ(message("num_key_value_heads", 3), "c.json: heads (4) must be a multiple of kv-heads (3)");
+  EXPECT_EQ(message("eos_token_id", -2), "c.json: `eos_token_id` is -2, which is out of range");
+  EXPECT_EQ(message("eos_token_id", -1), "") << "there is none";
   EXPECT_EQ(message("model_type", "qwen3"), "c.json: `model_type` is \"qwen3\", not \"fullband\"");
   EXPECT_EQ(message("fusion", "sum"), "c.json: fusion is one of none, gate, concat, add, not \"sum\"");
   EXPECT_EQ(message("plain_input", ""), "c.json: plain input is normed or raw, not \"\"");

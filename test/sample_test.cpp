@@ -210,6 +210,13 @@ TEST_F(SampleTest, MissingAndBrokenModelsAreNamed) {
                    put(c + "/config.json", config.replace(at, 17, "\"hidden_size\": 1048576")), reseal(c);
                  }),
           "");
+  std::string endless = broken("endless", [](const std::string& c) {
+    std::string config = contents(c + "/config.json"), name = "\"eos_token_id\": ";
+    size_t at = config.find(name) + name.size();
+    put(c + "/config.json", config.replace(at, config.find(',', at) - at, "-1")), reseal(c);
+  });
+  expect_refused(run("sample", {"--model", endless, "--prompt", ""}), "sample", "no end-of-text to begin with");
+  EXPECT_EQ(run("sample", {"--model", endless, "--prompt", "a", "--tokens", "3"}).status, 0);
   bench->train(bench->tiny("plain", 5) + Words{"--passes", "1"});
   expect_refused(run("sample", {"--model", *bench / "plain", "--mode", "soft"}), "sample",
                  "needs a model with feedback");

@@ -25,6 +25,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"config_file", fuzz_config_file},
       {"task_mix", fuzz_task_mix},
       {"passes", fuzz_passes},
+      {"data_json", fuzz_data_json},
       {"log", fuzz_log},
   };
   return targets;

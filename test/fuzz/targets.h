@@ -19,6 +19,7 @@ void fuzz_checkpoint(std::string_view bytes);
 void fuzz_config_file(std::string_view bytes);
 void fuzz_task_mix(std::string_view bytes);
 void fuzz_passes(std::string_view bytes);
+void fuzz_data_json(std::string_view bytes);
 void fuzz_log(std::string_view bytes);
 
 struct FuzzTarget {
