@@ -8,7 +8,7 @@ namespace {
 struct SampleTest : testing::Test {
   static void SetUpTestSuite() {
     bench = new Bench;
-    bench->train(bench->tiny("model", 60) + Words{"--passes", "0:40/30/30", "--lr", "0.01"});
+    bench->train(bench->tiny("model", 60) + Words{"--passes", "0:40/30/30", "--lr", "0.01", "--tokenizer", "bytes"});
   }
   static void TearDownTestSuite() { delete bench; }
   static Ran sample(const Words& words, const Setting& setting = {}) {

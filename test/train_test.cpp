@@ -166,7 +166,9 @@ TEST(Train, HelpShowsEveryFlagWithItsDefault) {
                            "sample-every", "save-every",
                            "keep",         "resume",
                            "init-from",    "dump",
-                           "config",       "help"})
+                           "config",       "help",
+                           "tokenizer",    "vocab",
+                           "epochs",       "val-tokens"})
     EXPECT_TRUE(has(ran.out, std::string("--") + flag + " ") || has(ran.out, std::string("--") + flag + "\n")) << flag;
   EXPECT_TRUE(has(ran.out, "[40000]") && has(ran.out, "[0.1]"));
   EXPECT_EQ(run("train", {"--width", "16", "--help"}).out, ran.out) << "defaults, not what is given";
