@@ -32,13 +32,18 @@ bool is_one_of(const std::string& name, const char* const (&names)[n]) {
 
 std::string conf_path(const std::string& out) { return out + "/run.conf"; }
 
-// The flags that are the run's. Where --epochs says how long it is, --steps does not.
+// The flags that are the run's. Where --epochs says how long it is, --steps does not; nor --vocab where there is a
+// tokenizer.
 std::vector<std::pair<std::string, std::string>> flags_of_run(const Flags& flags) {
   auto values = flags.values();
-  bool by_epochs = std::any_of(values.begin(), values.end(),
-                               [](const auto& flag) { return flag.first == "epochs" && flag.second != "0"; });
+  auto is_set = [&](const char* name, const char* unset) {
+    return std::any_of(values.begin(), values.end(),
+                       [&](const auto& flag) { return flag.first == name && flag.second != unset; });
+  };
+  bool by_epochs = is_set("epochs", "0"), has_tokenizer = is_set("tokenizer", "");
   std::erase_if(values, [&](const auto& flag) {
-    return is_one_of(flag.first, kOfOneStart) || (by_epochs && flag.first == "steps");
+    return is_one_of(flag.first, kOfOneStart) || (by_epochs && flag.first == "steps") ||
+           (has_tokenizer && flag.first == "vocab");
   });
   return values;
 }
@@ -143,6 +148,8 @@ void Trainer::check_names(const Flags& flags) const {
   for (auto [flag, name] : files)
     if (flags.given(flag) && name->empty()) fail("--%s is empty; name a file or folder, or leave the flag out", flag);
   if (!o_.resume.empty() && !o_.init_from.empty()) fail("--resume and --init-from exclude each other");
+  if (flags.given("vocab") && !o_.tokenizer.empty())
+    fail("--vocab and --tokenizer exclude each other: a tokenizer has as many ids as it has");
   if (flags.given("out")) require_utf8("out", o_.out);
 }
 

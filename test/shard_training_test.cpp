@@ -260,6 +260,9 @@ TEST(Train, AnyTokenizerMayBeGivenForAText) {
   EXPECT_EQ(contents(bench.checkpoint("given", 30) + "/tokenizer.json"), contents(bench / "t.json"));
   std::filesystem::remove(bench / "t.json");
   bench.train({"--resume", bench / "given", "--steps", "40", "--threads", "1"});
+  expect_refused(run("train", bench.tiny("both") + Words{"--vocab", "260", "--tokenizer", "bytes"}), "train",
+                 "exclude each other");
+  bench.train({"--config", bench / "bytes/run.conf", "--out", bench / "again", "--threads", "1"});
   bench.train(bench.tiny("trained") + Words{"--vocab", "260"});
   config = parse_json(contents(bench.checkpoint("trained", 30) + "/config.json"), "config");
   EXPECT_EQ(config.get_int("vocab_size", "config"), 260);
