@@ -305,9 +305,9 @@ std::string Trainer::weights_from() const {
   return find_checkpoint(o_.init_from);
 }
 
-// A checkpoint brings its tokenizer.
+// A checkpoint brings its tokenizer; a run that was stopped before its first one has left it in its folder.
 std::string Trainer::tokenizer_to_use() const {
-  std::string from = weights_from();
+  std::string from = restarted_ ? o_.out : weights_from();
   bool asked = resumed_from_.empty() && !o_.tokenizer.empty();
   if (asked || from.empty() || !file_exists(from + "/tokenizer.json")) return o_.tokenizer;
   return from + "/tokenizer.json";
@@ -457,6 +457,7 @@ void Trainer::claim_out(Flags& flags) {
   set_later_checkpoints_aside();
   record_flags_ = flags_record(flags);
   write_file(conf_path(o_.out), conf_text(flags));
+  if (data_.tokenizer.reads_text()) write_file(o_.out + "/tokenizer.json", data_.tokenizer.to_json());
   cut_log(o_.out + "/log.jsonl", resumed_from_.empty() ? -1 : step_);
   log_ = std::make_unique<JsonLog>(o_.out + "/log.jsonl");
 }

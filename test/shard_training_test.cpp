@@ -266,6 +266,7 @@ TEST(Train, AnyTokenizerMayBeGivenForAText) {
   bench.train(bench.tiny("trained") + Words{"--vocab", "260"});
   config = parse_json(contents(bench.checkpoint("trained", 30) + "/config.json"), "config");
   EXPECT_EQ(config.get_int("vocab_size", "config"), 260);
+  EXPECT_EQ(contents(bench / "trained/tokenizer.json"), contents(bench.checkpoint("trained", 30) + "/tokenizer.json"));
 }
 
 }  // namespace
