@@ -287,6 +287,9 @@ Document DocumentReader::parse(Record record) const {
 // --- Going on
 
 void DocumentReader::resume(const std::vector<InputFile>& then, const InputPosition& at) try {
+  if (at.offset > 0 && at.file >= int64_t(files_.size()))
+    fail("the place to go on from, byte %lld, lies behind the last input: what recorded it was changed",
+         (long long)at.offset);
   for (int64_t i = 0; i < at.file; ++i) {
     if (files_[i].regular) require_unchanged(i, then[i], then[i].read, then[i].crc, true);
     files_[i].read = then[i].read, files_[i].crc = then[i].crc;
