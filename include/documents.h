@@ -17,7 +17,7 @@ struct DocumentOptions {
   std::string standard_input;  // what was read of standard input already: "-" begins with it
 };
 
-struct Document {
+struct PromptedText {
   std::string prompt, text;  // a prompt ends with a newline, or is empty
 };
 
@@ -61,7 +61,7 @@ class DocumentReader {
   // Behind the document that next() gave.
   const InputPosition& position() const { return position_; }
   // What a record says. Fails with "FILE:LINE:COLUMN: ...". On any thread.
-  Document parse(Record) const;
+  PromptedText parse(Record) const;
 
   // Goes on at a place where a reader was whose files() were `then`: a pipe has to bring the same bytes again. Fails
   // where what was read is no longer what it was.

@@ -258,9 +258,15 @@ Tokenizer train_bpe(const PieceCounts& counts, int vocab, const std::vector<std:
   counts.table_->count_waiting();
   Merger merger(counts.table_->counts);
   std::vector<Tokenizer::Merge> merges;
+  std::vector<std::string> bytes;  // of each token
+  for (int byte = 0; byte < 256; ++byte) bytes.push_back(std::string(1, char(byte)));
   for (Pair pair; int(merges.size()) < merges_wanted && merger.most_frequent(&pair);) {
+    int left = int(pair >> 32), right = int(uint32_t(pair));
+    std::string both = bytes[left] + bytes[right];
+    if (std::find(specials.begin(), specials.end(), both) != specials.end()) continue;  // that name is taken
     merger.merge(pair, 256 + int(merges.size()));
-    merges.push_back({int(pair >> 32), int(uint32_t(pair))});
+    merges.push_back({left, right});
+    bytes.push_back(std::move(both));
     if (progress) progress(int(merges.size()), merges_wanted);
   }
   return Tokenizer(counts.pattern(), merges, specials);

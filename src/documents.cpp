@@ -269,10 +269,10 @@ bool DocumentReader::next_line(std::string* bytes) {
   }
 }
 
-Document DocumentReader::parse(Record record) const {
+PromptedText DocumentReader::parse(Record record) const {
   if (!is_jsonl(record.file)) return {"", std::move(record.bytes)};
   std::string where = text("%s:%lld", name_of(record.file).c_str(), (long long)record.line);
-  Document document;
+  PromptedText document;
   try {
     Json object = parse_json(record.bytes, where);
     document.text = object.get_string(options_.field, where);

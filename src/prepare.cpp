@@ -308,7 +308,7 @@ class Preparation {
     return encoded;
   }
 
-  static void encode(const Document& document, Encoder& encoder, Encoded* e) {
+  static void encode(const PromptedText& document, Encoder& encoder, Encoded* e) {
     if (document.text.empty()) return;
     e->bytes = int64_t(document.prompt.size() + document.text.size());
     e->hash = hash128(document.text, hash128(document.prompt));

@@ -53,7 +53,7 @@ PieceCounts count_pieces(DocumentReader& reader, Pattern pattern, int64_t* docum
   Progress progress(stdout);
   double start = seconds_now(), total = double(reader.total_bytes());
   for (Record record; reader.next(&record);) {
-    Document document = reader.parse(std::move(record));
+    PromptedText document = reader.parse(std::move(record));
     for (const std::string& part : {document.prompt, document.text}) {
       counts.add(part);
       if (sample->size() < kSampleBytes) sample->append(part, 0, kSampleBytes - sample->size());

@@ -125,6 +125,14 @@ TEST(Bpe, TheRarestPiecesAreForgottenWhereThereAreTooMany) {
   EXPECT_EQ(t.to_json(), count().to_json());
 }
 
+TEST(Bpe, NoMergeSpellsASpecialToken) {
+  PieceCounts counts(Pattern::none);
+  for (int i = 0; i < 50; ++i) counts.add("<s><s>");
+  Tokenizer t = train_bpe(counts, 300, {"<s>"});
+  for (int id = 0; id < t.vocab(); ++id) EXPECT_EQ(t.bytes_of(id) == "<s>", t.is_special(id)) << id;
+  EXPECT_EQ(t.decode(t.encode("<s><s>")), "<s><s>");
+}
+
 TEST(Bpe, LongPiecesAreNoProblem) {
   std::string text;
   for (int i = 0; i < 300000; ++i) text += "語文字"[i % 9];
