@@ -120,9 +120,7 @@ class Loader {
   void seek(DataPosition position);  // fails where there is no such row: it is other data
 
   int64_t tokens() const;  // in all shards
-  // Of the shard where position() is: its rows of T, and its tokens.
-  int64_t shard_rows();
-  int64_t shard_tokens();
+  int64_t shard_rows();    // of T, in the shard where position() is
   // Rows of an epoch: those of the first one's first shards, and as many a token in the others. Looks at shards of so
   // many tokens, and on until there is a row.
   double expected_rows(int64_t most_tokens = 10'000'000);
@@ -189,4 +187,3 @@ struct TextSplit {
 };
 // The same as tokens. Fails for fewer than 2 on either side.
 TextSplit tokenize(const TextFile&, const Tokenizer&);
-TextSplit read_text(const std::string& path, const Tokenizer&);

@@ -8,9 +8,10 @@
 
 #include "json.h"
 
-double seconds_now();                  // monotonic
-std::string show_bytes(double bytes);  // "1.5 MiB"
-std::string show_count(double n);      // "950", "12.3 k", "4.0 M", "1.5 G"
+double seconds_now();                                         // monotonic
+std::string show_bytes(double bytes);                         // "1.5 MiB"
+std::string show_count(double n);                             // "950", "12.3 k", "4.0 M", "1.5 G"
+std::string show_count(double n, const std::string& things);  // "1 file", "12.3 k files"
 // "4.2 s", "42 s", "3 min 05 s", "2 h 07 min", "3 d 04 h"; "?" where unknown
 std::string show_duration(double seconds);
 size_t columns_of(const std::string& text);  // how many columns of a terminal UTF-8 text takes

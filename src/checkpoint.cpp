@@ -25,10 +25,6 @@ std::string step_name(int64_t step) { return text("step_%08lld", (long long)step
 std::string partial_path(const std::string& out, int64_t step) { return out + "/." + step_name(step) + ".partial"; }
 std::string replaced_path(const std::string& out, int64_t step) { return out + "/." + step_name(step) + ".replaced"; }
 
-bool ends_with(const std::string& s, const std::string& end) {
-  return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
-}
-
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -244,7 +240,7 @@ std::string save_checkpoint(const std::string& out_path, int64_t step, const Che
 int64_t checkpoint_step(const std::string& path) {
   std::string name = without_slashes(path);
   name = name.substr(name.rfind('/') + 1);
-  if (name[0] == '.' && ends_with(name, ".replaced")) name = name.substr(1, name.size() - 10);
+  if (name[0] == '.' && name.ends_with(".replaced")) name = name.substr(1, name.size() - 10);
   int64_t step = -1;
   if (name.compare(0, 5, "step_") != 0) return -1;
   std::from_chars(name.data() + 5, name.data() + name.size(), step);
@@ -252,7 +248,7 @@ int64_t checkpoint_step(const std::string& path) {
 }
 
 bool is_partial_checkpoint(const std::string& name) {
-  return name.compare(0, 6, ".step_") == 0 && ends_with(name, ".partial");
+  return name.compare(0, 6, ".step_") == 0 && name.ends_with(".partial");
 }
 
 std::vector<std::string> list_checkpoints(const std::string& out) {

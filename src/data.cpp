@@ -9,6 +9,7 @@
 #include "files.h"
 #include "random.h"
 #include "tokenizer.h"
+#include "utf8.h"
 
 Vocabulary vocabulary_of(const Tokenizer& tokenizer) { return {tokenizer.vocab(), tokenizer.end_of_text()}; }
 
@@ -254,11 +255,6 @@ int64_t Loader::shard_rows() {
   return rows_.count();
 }
 
-int64_t Loader::shard_tokens() {
-  load(position_.epoch, position_.shard);
-  return shard_.size();
-}
-
 double Loader::expected_rows(int64_t most_tokens) {
   double rows = 0, looked = 0;
   int64_t shards = int64_t(shards_.size());
@@ -402,9 +398,7 @@ size_t last_tenth(std::string_view text) {
   for (size_t distance = 0; distance <= far; ++distance)
     for (size_t cut : {tenth - distance, tenth + distance})
       if (0 < cut && cut < text.size() && text[cut - 1] == '\n') return cut;
-  for (size_t cut = tenth; cut > 0 && tenth - cut < 4; --cut)
-    if ((text[cut] & 0xC0) != 0x80) return cut;
-  return tenth;  // this is not UTF-8
+  return character_border(text, tenth);
 }
 
 TextDocument whole_document(std::string_view text, bool end_predictable) { return {{{text, true}}, end_predictable}; }
@@ -451,8 +445,4 @@ TextSplit tokenize(const TextFile& file, const Tokenizer& tokenizer) {
   require_enough(file.path, without_ends(split.train, file.train), without_ends(split.validation, file.validation),
                  "tokens");
   return split;
-}
-
-TextSplit read_text(const std::string& path, const Tokenizer& tokenizer) {
-  return tokenize(read_text_file(path), tokenizer);
 }

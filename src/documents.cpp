@@ -60,13 +60,9 @@ InputFile describe(const std::string& path) {
   return file;
 }
 
-bool ends_with(std::string_view s, std::string_view end) {
-  return s.size() >= end.size() && s.substr(s.size() - end.size()) == end;
-}
-
 std::string_view without_line_end(std::string_view line) {
-  if (ends_with(line, "\n")) line.remove_suffix(1);
-  if (ends_with(line, "\r")) line.remove_suffix(1);
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
 
@@ -121,7 +117,7 @@ int64_t DocumentReader::total_bytes() const {
 }
 
 bool DocumentReader::is_jsonl(size_t file) const {
-  return options_.format.empty() ? ends_with(files_[file].path, ".jsonl") : options_.format == "jsonl";
+  return options_.format.empty() ? files_[file].path.ends_with(".jsonl") : options_.format == "jsonl";
 }
 
 // --- The buffer over a file

@@ -38,6 +38,10 @@ std::string show_count(double n) {
   return text("%.1f %s", n, units[unit]);
 }
 
+std::string show_count(double n, const std::string& things) {
+  return show_count(n) + " " + things + (n == 1 ? "" : "s");
+}
+
 std::string show_duration(double seconds) {
   if (!(seconds >= 0 && seconds < 1e12)) return "?";
   if (seconds < 9.95) return text("%.1f s", seconds);

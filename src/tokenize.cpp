@@ -27,10 +27,6 @@ std::string program = "tokenize";  // as it was started
 
 void say(const char* name, const std::string& what) { std::printf("%-10s %s\n", name, what.c_str()); }
 
-std::string count_of(int64_t n, const std::string& what) {
-  return show_count(double(n)) + " " + what + (n == 1 ? "" : "s");
-}
-
 // --- Training a tokenizer
 
 void add_document_flags(Flags& f, DocumentOptions& o) {
@@ -77,14 +73,14 @@ Trained train_tokenizer(const DocumentOptions& o, Pattern pattern, int vocab,
   double start = seconds_now();
   PieceCounts counts = count_pieces(reader, pattern, &documents, &sample);
   if (sample.empty()) fail("nothing to train a tokenizer on: the input is empty");
-  trained.read = show_bytes(double(reader.bytes_read())) + ", " + count_of(documents, "document") + ", " +
-                 count_of(counts.pieces(), "different piece");
-  if (counts.forgotten() > 0) trained.read += ", " + count_of(counts.forgotten(), "rare one") + " forgotten";
+  trained.read = show_bytes(double(reader.bytes_read())) + ", " + show_count(documents, "document") + ", " +
+                 show_count(counts.pieces(), "different piece");
+  if (counts.forgotten() > 0) trained.read += ", " + show_count(counts.forgotten(), "rare one") + " forgotten";
   Progress progress(stdout);
   trained.tokenizer = train_bpe(counts, vocab, specials, [&](int done, int of) {
     progress.update(double(done) / of, text("merging: %d of %d", done, of));
   });
-  progress.update(1, count_of(trained.tokenizer.vocab(), "id"));
+  progress.update(1, show_count(trained.tokenizer.vocab(), "id"));
   progress.finish();
   double bytes_a_token = double(sample.size()) / double(trained.tokenizer.encode(sample).size());
   trained.made =
@@ -324,12 +320,13 @@ void add_data_flags(Flags& f, PrepareOptions& o, TokenizerFlags& tokenizer, int*
 void report(const PrepareOptions& o, const PrepareResult& r) {
   std::string left_out;
   if (r.empty > 0) left_out += ", " + show_count(double(r.empty)) + " empty";
-  if (r.duplicates > 0) left_out += ", " + count_of(r.duplicates, "duplicate");
-  say("documents", count_of(r.documents, "document") + ", " + show_bytes(double(r.bytes)) +
+  if (r.duplicates > 0) left_out += ", " + show_count(r.duplicates, "duplicate");
+  say("documents", show_count(r.documents, "document") + ", " + show_bytes(double(r.bytes)) +
                        (left_out.empty() ? "" : "; left out:" + left_out.substr(1)));
   auto split = [&](const char* name, int64_t tokens, int64_t shards) {
     if (shards > 0)
-      say(name, count_of(tokens, "token") + text(" in %s/%s_*.bin, ", o.out.c_str(), name) + count_of(shards, "file"));
+      say(name,
+          show_count(tokens, "token") + text(" in %s/%s_*.bin, ", o.out.c_str(), name) + show_count(shards, "file"));
   };
   split("train", r.train_tokens, r.train_shards), split("val", r.validation_tokens, r.validation_shards);
   if (r.complete && r.validation_documents == 0) say("val", "no document was held out");
@@ -343,14 +340,14 @@ class Watch {
   void operator()(const PrepareResult& r, double fraction, int64_t bytes_read) {
     if (first_ < 0) {
       first_ = double(bytes_read);
-      if (r.documents > 0) progress_.print("going on behind " + count_of(r.documents, "document"));
+      if (r.documents > 0) progress_.print("going on behind " + show_count(r.documents, "document"));
       return;
     }
     int64_t tokens = r.train_tokens + r.validation_tokens;
     double seconds = std::max(seconds_now() - start_, 1e-3);
     progress_.update(fraction, show_bytes(double(bytes_read)) + ", " +
                                    show_bytes((double(bytes_read) - first_) / seconds) + "/s, " +
-                                   count_of(r.documents, "document") + ", " + count_of(tokens, "token") +
+                                   show_count(r.documents, "document") + ", " + show_count(tokens, "token") +
                                    text(", %.2f bytes each", double(r.bytes) / double(std::max<int64_t>(tokens, 1))));
   }
   void finish() { progress_.finish(); }

@@ -29,10 +29,6 @@ int64_t count_documents(const std::vector<Tokens>& shards, int end_of_text) {
   return total;
 }
 
-std::string count_of(double n, const char* thing) {
-  return text("%s %s%s", show_count(n).c_str(), thing, n == 1 ? "" : "s");
-}
-
 // --- Texts
 
 void take_vocabulary(TrainingData& data) {
@@ -56,9 +52,9 @@ void describe(TrainingData& data, const std::string& what) {
   for (const Tokens& shard : data.train)
     for (int64_t i = 0; i < shard.size(); ++i) targets += shard[i] != end && shard.may_be_target(i);
   data.document_length = tokens / std::max(1.0, documents);
-  data.description = {what + ": " + count_of(documents, "document"), show_count(tokens) + " tokens",
+  data.description = {what + ": " + show_count(documents, "document"), show_count(tokens) + " tokens",
                       text("%.0f %% of them targets", 100 * targets / std::max(1.0, tokens - documents)),
-                      "held out " + count_of(double(count_documents(data.validation, end)), "document"),
+                      "held out " + show_count(double(count_documents(data.validation, end)), "document"),
                       show_count(double(count_tokens(data.validation))) + " tokens"};
   for (const Tokens& shard : data.train) {
     data.checksum = crc32c(data.checksum, shard.bytes(), shard.byte_size());
@@ -195,7 +191,7 @@ TrainingData map_token_files(const DataOptions& o) {
 
   data.document_length = mean_document_length(data.train, data.vocabulary.end_of_text);
   data.description = {
-      o.data + ": " + count_of(double(data.train.size()), "file") + text(" of %d-bit tokens", data.train[0].bits()),
+      o.data + ": " + show_count(double(data.train.size()), "file") + text(" of %d-bit tokens", data.train[0].bits()),
       show_count(double(count_tokens(data.train))) + " tokens",
       "about " + show_count(data.document_length) + " a document",
       "held out " + show_count(double(count_tokens(data.validation))) + " tokens"};
