@@ -180,7 +180,8 @@ struct TokenRows {
   int token, first, end;
 };
 
-// One block a token, and a stretch of columns; there are as many as rows, so some have nothing to do.
+// One block a token, and a stretch of columns; there are as many as rows, so some have nothing to do. The rows are
+// summed by blocks of kSummedRows, as on the CPU.
 template <class T>
 __global__ void embedding_backward_kernel(float* dembedding, const T* de, const int* order, const TokenRows* tokens,
                                           int64_t width) {
@@ -188,9 +189,14 @@ __global__ void embedding_backward_kernel(float* dembedding, const T* de, const 
   TokenRows t = tokens[s.row];
   if (t.first == t.end) return;
   float* total = dembedding + t.token * width;
+  auto row_of = [&](int r) { return int64_t(order[r]); };
   each_piece_of(s, together(de, de + width, total), de, [&](int64_t i, auto n) {
-    auto row_of = [&](int r) { return int64_t(order[r]); };
-    store(total + i, sum_rows(load<n>(total + i), de + i, width, t.first, t.end, row_of));
+    auto sum = load<n>(total + i);
+    for (int r = t.first, end; r < t.end; r = end) {
+      for (end = r; end < t.end && order[end] / kSummedRows == order[r] / kSummedRows;) ++end;
+      sum = mapped<float, n>(Add(), sum, sum_rows(Vec<float, n>{}, de + i, width, r, end, row_of));
+    }
+    store(total + i, sum);
   });
 }
 

@@ -18,6 +18,9 @@
 //           lanes(t)      term i goes to lane i % 16 of 16 accumulators (fma where the term is a product), each from
 //                         0; then the fixed tree: for half = 8, 4, 2, 1: lane[l] = lane[l] + lane[l + half], l < half
 //           exp, sigmoid  the engine's own (src/cpu/elementary.h); fma is one rounding; max(a, b) is a > b ? a : b
+//           blocks(rows)  a sum over rows for a parameter's gradient: the call's rows are cut in blocks of kSummedRows, each
+//                         is summed from 0 in increasing row, and what is stored gets one block after the other added.
+//                         So the rounding error grows with the root of the number of blocks, not of rows.
 //         All else is plain float arithmetic in the order written, left to right.
 #pragma once
 #include <cstddef>
@@ -28,6 +31,8 @@
 
 using act = float;
 struct Graph;
+
+constexpr int kSummedRows = 256;  // in a block of a sum over rows
 
 struct AdamStep {
   float lr, beta1, beta2, eps;
@@ -74,7 +79,7 @@ struct Kernels {
   void (*matmul_forward)(act* y, const act* x, const act* w, int rows, int in, int out);
   // dx = dy w, or dx += dy w    dx rows×in, dy rows×out;           dx[r][i] chain over o of dy[r][o]·w[o][i]
   void (*matmul_backward_input)(act* dx, const act* dy, const act* w, int rows, int in, int out, bool accumulate);
-  // dw += dyᵀ x, dw float                                          dw[o][i] chain over r of dy[r][o]·x[r][i]
+  // dw += dyᵀ x, dw float                                          dw[o][i] blocks(r) of the chain dy[r][o]·x[r][i]
   void (*matmul_backward_weight)(float* dw, const act* dy, const act* x, int rows, int in, int out);
 
   // --- Weights packed for decoding: laid out as a product with few rows reads them, in a way of this table's own
@@ -90,7 +95,7 @@ struct Kernels {
   void (*scatter_rows)(act* out, const act* in, const int* to, int rows, int width);
   // out[to[r]] += in[r]     No index repeats.
   void (*scatter_add_rows)(act* out, const act* in, const int* to, int rows, int width);
-  // dembedding[token[r]] += de[r], in increasing r where tokens repeat
+  // dembedding[token[r]] += de[r], by blocks(r) of the rows that have this token
   void (*embedding_backward)(float* dembedding, const act* de, const int* token, int rows, int width);
   // x = 0
   void (*zero)(act* x, int64_t n);
@@ -100,7 +105,7 @@ struct Kernels {
   void (*add)(act* y, const act* x, int64_t n);
   // y = sigmoid(x) = 1 / (1 + exp(−x))      y may be x
   void (*sigmoid)(act* y, const act* x, int64_t n);
-  // y[r] = y[r] + bias; and dbias[i] = dbias[i] + dy[r][i], in increasing r
+  // y[r] = y[r] + bias; and dbias[i] += blocks(r) of dy[r][i]
   void (*bias_forward)(act* y, const float* bias, int rows, int width);
   void (*bias_backward)(float* dbias, const act* dy, int rows, int width);
 
@@ -109,7 +114,7 @@ struct Kernels {
   void (*rmsnorm_forward)(act* y, float* rrms, const act* x, const float* gain, int rows, int width, float eps);
   //   s = −lanes((gain·dy)·x) · rrms · rrms · rrms / width          (the product gain·dy rounded, then fma with x)
   //   dx[i]    += fma(x[i], s, gain[i]·dy[i]·rrms)                  (one addition to what is there)
-  //   dgain[i] += chain over rows of dy[r][i] · (x[r][i]·rrms[r])
+  //   dgain[i] += blocks(r) of the chain dy[r][i] · (x[r][i]·rrms[r])
   void (*rmsnorm_backward)(act* dx, float* dgain, const act* dy, const act* x, const float* gain, const float* rrms,
                            int rows, int width);
 
@@ -125,7 +130,7 @@ struct Kernels {
   // dq at the segments' rows, dk, dv at their own_kv rows are turned back,
   //   dn[i] = fma(dout[i], c, dout[i + d/2]·s);   dn[i + d/2] = fma(dout[i + d/2], c, −(dout[i]·s))
   // and go through the norm's backward (dqkv = 0 + what rmsnorm_backward adds; v's part is copied).
-  // dq_gain, dk_gain += chain over rows, then heads.
+  // dq_gain, dk_gain += blocks(r) of the chain over rows, in the segments' order, then heads.
   void (*qk_norm_rope_backward)(act* dqkv, float* dq_gain, float* dk_gain, const act* dq, const act* dk, const act* dv,
                                 const act* qkv, const float* rrms, const float* q_gain, const float* k_gain,
                                 const float* rope, const Segment* segments, int segment_count, int heads, int kv_heads,

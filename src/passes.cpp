@@ -112,6 +112,7 @@ double step_flops(const ModelConfig& c, const Batch& batch, const PassPlan& plan
 namespace {
 
 constexpr size_t kLogitRows = 256;  // rows of logits held at a time
+static_assert(kLogitRows % kSummedRows == 0, "the embedding's gradient is summed by blocks of rows");
 
 // Later passes run at most all rows of pass 1 again.
 size_t tape_rows(PassLimits limits) { return size_t(limits.rows) * limits.passes; }

@@ -10,10 +10,10 @@ struct Shape {
 
 // Odd sizes around the registers' widths; long inner and outer dimensions that cross the blocks, also where the left
 // factor is packed; enough work for threads.
-constexpr Shape kShapes[] = {{1, 1, 1},     {1, 2, 15},    {5, 15, 2},      {13, 16, 17},
-                             {12, 33, 32},  {64, 17, 33},  {1, 100, 100},   {3, 1, 257},
-                             {65, 100, 16}, {13, 33, 100}, {2, 1100, 35},   {1100, 3, 33},
-                             {7, 35, 1100}, {37, 64, 129}, {410, 800, 140}, {790, 140, 400}};
+constexpr Shape kShapes[] = {{1, 1, 1},     {1, 2, 15},      {5, 15, 2},      {13, 16, 17},   {12, 33, 32},
+                             {64, 17, 33},  {1, 100, 100},   {3, 1, 257},     {65, 100, 16},  {13, 33, 100},
+                             {2, 1100, 35}, {1100, 3, 33},   {7, 35, 1100},   {37, 64, 129},  {256, 9, 40},
+                             {257, 140, 7}, {410, 800, 140}, {790, 140, 400}, {1800, 33, 100}};
 
 void compare(Shape shape, const std::vector<float>& x, const std::vector<float>& w, const std::vector<float>& dy,
              const std::vector<float>& there) {

@@ -103,14 +103,24 @@ void matmul_backward_input(T* dx, const T* dy, const T* w, int rows, int in, int
     }
 }
 
+// Sums over rows, for parameters' gradients, are cut in blocks; add(row, &sum) adds a row's terms to a block's sum.
+constexpr int kRowBlock = 256;
+
+template <class T, class Add>
+void add_in_blocks(T& total, int rows, Add add) {
+  for (int begin = 0; begin < rows; begin += kRowBlock) {
+    T block = 0;
+    for (int r = begin; r < rows && r < begin + kRowBlock; ++r) add(r, block);
+    total = total + block;
+  }
+}
+
 template <class T>
 void matmul_backward_weight(T* dw, const T* dy, const T* x, int rows, int in, int out) {
   for (int o = 0; o < out; ++o)
     for (int i = 0; i < in; ++i)
-      for (int r = 0; r < rows; ++r) {
-        T& sum = dw[size_t(o) * in + i];
-        sum = std::fma(dy[size_t(r) * out + o], x[size_t(r) * in + i], sum);
-      }
+      add_in_blocks(dw[size_t(o) * in + i], rows,
+                    [&](int r, T& sum) { sum = std::fma(dy[size_t(r) * out + o], x[size_t(r) * in + i], sum); });
 }
 
 // --- Rows and elements ---------------------------------------------------------------------------------------------
@@ -136,6 +146,21 @@ void scatter_add_rows(T* out, const T* in, const int* source, int rows, int widt
     }
 }
 
+// Of a block, only the tokens that are in it are added to.
+template <class T>
+void embedding_backward(T* dembedding, const T* de, const int* token, int rows, int width) {
+  for (int begin = 0; begin < rows; begin += kRowBlock) {
+    std::map<int, std::vector<T>> sums;
+    for (int r = begin; r < rows && r < begin + kRowBlock; ++r) {
+      std::vector<T>& sum = sums[token[r]];
+      sum.resize(width);
+      for (int i = 0; i < width; ++i) sum[i] = sum[i] + de[size_t(r) * width + i];
+    }
+    for (const auto& [id, sum] : sums)
+      for (int i = 0; i < width; ++i) dembedding[size_t(id) * width + i] = dembedding[size_t(id) * width + i] + sum[i];
+  }
+}
+
 template <class T>
 void scale(T* y, const T* x, Same<T> alpha, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = alpha * x[i];
@@ -159,8 +184,8 @@ void bias_forward(T* y, const T* bias, int rows, int width) {
 
 template <class T>
 void bias_backward(T* dbias, const T* dy, int rows, int width) {
-  for (int r = 0; r < rows; ++r)
-    for (int i = 0; i < width; ++i) dbias[i] = dbias[i] + dy[size_t(r) * width + i];
+  for (int i = 0; i < width; ++i)
+    add_in_blocks(dbias[i], rows, [&](int r, T& sum) { sum = sum + dy[size_t(r) * width + i]; });
 }
 
 template <class T>
@@ -178,15 +203,25 @@ void rmsnorm_forward(T* y, T* rrms, const T* x, const T* gain, int rows, int wid
   }
 }
 
+// One row's dx.
+template <class T>
+void norm_backward(T* dx, const T* dy, const T* x, const T* gain, T rrms, int width) {
+  Lanes<T> dot;
+  for (int i = 0; i < width; ++i) dot.add_product(i, gain[i] * dy[i], x[i]);
+  T s = -dot.sum() * rrms * rrms * rrms / T(width);
+  for (int i = 0; i < width; ++i) dx[i] = dx[i] + std::fma(x[i], s, gain[i] * dy[i] * rrms);
+}
+
 template <class T>
 void rmsnorm_backward(T* dx, T* dgain, const T* dy, const T* x, const T* gain, const T* rrms, int rows, int width) {
-  for (int r = 0; r < rows; ++r, dx += width, dy += width, x += width) {
-    Lanes<T> dot;
-    for (int i = 0; i < width; ++i) dot.add_product(i, gain[i] * dy[i], x[i]);
-    T s = -dot.sum() * rrms[r] * rrms[r] * rrms[r] / T(width);
-    for (int i = 0; i < width; ++i) dx[i] = dx[i] + std::fma(x[i], s, gain[i] * dy[i] * rrms[r]);
-    for (int i = 0; i < width; ++i) dgain[i] = std::fma(dy[i], x[i] * rrms[r], dgain[i]);
+  for (int r = 0; r < rows; ++r) {
+    size_t at = size_t(r) * width;
+    norm_backward(dx + at, dy + at, x + at, gain, rrms[r], width);
   }
+  for (int i = 0; i < width; ++i)
+    add_in_blocks(dgain[i], rows, [&](int r, T& sum) {
+      sum = std::fma(dy[size_t(r) * width + i], x[size_t(r) * width + i] * rrms[r], sum);
+    });
 }
 
 // --- QK-norm and rotary embedding ----------------------------------------------------------------------------------
@@ -237,24 +272,37 @@ template <class T>
 void qk_norm_rope_backward(T* dqkv, T* dq_gain, T* dk_gain, const T* dq, const T* dk, const T* dv, const T* qkv,
                            const T* rrms, const T* q_gain, const T* k_gain, const T* rope, const Segment* segments,
                            int segment_count, int heads, int kv_heads, int head_dim) {
-  int d = head_dim;
+  int d = head_dim, both = heads + kv_heads;
   std::vector<T> dn(d);
+  std::vector<T>
+      terms[2];  // the factors of the gains' gradients, [row in the segments' order][head][d][2]; of q, then of k
   for (int s = 0; s < segment_count; ++s)
     for (int i = 0; i < segments[s].rows; ++i) {
       size_t row = segments[s].row + i, kv_row = segments[s].own_kv + i;
       const T* angle = rope + size_t(segments[s].position + i) * d;
-      for (int head = 0; head < heads + kv_heads; ++head) {
+      for (int head = 0; head < both; ++head) {
         bool is_q = head < heads;
         const T* dout = is_q ? dq + (row * heads + head) * d : dk + (kv_row * kv_heads + head - heads) * d;
-        size_t at = (row * (heads + 2 * kv_heads) + head) * d;
+        size_t at = (row * (both + kv_heads) + head) * d;
+        T r = rrms[row * both + head];
         rotate_back(dn.data(), dout, angle, d);
         for (int j = 0; j < d; ++j) dqkv[at + j] = 0;
-        rmsnorm_backward(dqkv + at, is_q ? dq_gain : dk_gain, dn.data(), qkv + at, is_q ? q_gain : k_gain,
-                         rrms + row * (heads + kv_heads) + head, 1, d);
+        norm_backward(dqkv + at, dn.data(), qkv + at, is_q ? q_gain : k_gain, r, d);
+        for (int j = 0; j < d; ++j) terms[!is_q].push_back(dn[j]), terms[!is_q].push_back(qkv[at + j] * r);
       }
-      T* dv_out = dqkv + (row * (heads + 2 * kv_heads) + heads + kv_heads) * d;
+      T* dv_out = dqkv + (row * (both + kv_heads) + both) * d;
       for (int j = 0; j < kv_heads * d; ++j) dv_out[j] = dv[kv_row * kv_heads * d + j];
     }
+  for (bool is_k : {false, true}) {
+    int count = is_k ? kv_heads : heads, rows = int(terms[is_k].size() / (2 * size_t(count) * d));
+    for (int j = 0; j < d; ++j)
+      add_in_blocks((is_k ? dk_gain : dq_gain)[j], rows, [&](int r, T& sum) {
+        for (int head = 0; head < count; ++head) {
+          const T* factors = &terms[is_k][2 * ((size_t(r) * count + head) * d + j)];
+          sum = std::fma(factors[0], factors[1], sum);
+        }
+      });
+  }
 }
 
 // --- Attention -----------------------------------------------------------------------------------------------------
@@ -1060,7 +1108,7 @@ class Run {
     if (normed_used)
       rmsnorm_backward(dembedding_.data(), gradient("model.input_norm.weight"), dnormed_.data(), embedding_.data(),
                        weight("model.input_norm.weight"), normed_rrms_.data(), N, D);
-    scatter_add_rows(gradient("model.embed_tokens.weight"), dembedding_.data(), batch_.tokens.data(), N, D);
+    embedding_backward(gradient("model.embed_tokens.weight"), dembedding_.data(), batch_.tokens.data(), N, D);
   }
 
   // --- Result ---

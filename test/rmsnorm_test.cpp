@@ -27,7 +27,7 @@ void compare(int rows, int width, const std::vector<float>& x, const std::vector
 
 TEST(Rmsnorm, HasTheBitsOfItsDefinition) {
   for (int width : {1, 2, 15, 16, 17, 33, 100, 768})
-    for (int rows : {1, 5, 13, 64})
+    for (int rows : {1, 5, 13, 64, 256, 257, 700})
       compare(rows, width, noise(size_t(rows) * width, 1), noise(width, 2), noise(size_t(rows) * width, 3));
 }
 

@@ -75,7 +75,8 @@ TEST(Rotary, HasTheBitsOfItsDefinition) {
   auto normal = [](size_t n, unsigned seed) { return noise(n, seed); };
   for (int head_dim : {2, 6, 16, 18, 64})
     for (Shape shape : {Shape{1, 1, head_dim}, Shape{4, 2, head_dim}, Shape{3, 1, head_dim}})
-      for (const Layout& layout : {Layout{{1, 0}}, Layout{{1, 9}, {1, 0}, {1, 4}}, Layout{{5, 3}, {64, 0}, {13, 7}}})
+      for (const Layout& layout : {Layout{{1, 0}}, Layout{{1, 9}, {1, 0}, {1, 4}}, Layout{{5, 3}, {64, 0}, {13, 7}},
+                                   Layout{{200, 0}, {56, 0}, {270, 4}}})
         compare(shape, layout, Tensors<float>(shape, layout, normal));
 }
 

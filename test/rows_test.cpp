@@ -140,9 +140,25 @@ TEST(Rows, ExponentialIsTheRealOneToTwoUnits) {
   EXPECT_TRUE(std::isnan(reference::exponential(NAN)));
 }
 
-TEST(Rows, BiasIsAddedAndItsGradientSummedInRowOrder) {
+TEST(Rows, EmbeddingsGetTheirTokensRowsByBlocks) {
   for (int width : kWidths)
-    for (int rows : {1, 5, 13, 300}) {
+    for (int rows : {1, 13, 256, 257, 700})
+      for (int vocab : {1, 5, 400}) {
+        auto de = awkward(size_t(rows) * width, 1), start = awkward(size_t(vocab) * width, 2), want = start;
+        std::vector<int> token(rows);
+        for (int r = 0; r < rows; ++r) token[r] = int(random_key(3, r) % uint64_t(vocab));
+        reference::embedding_backward(want.data(), de.data(), token.data(), rows, width);
+        with_every_table([&](const Kernels& kernels) {
+          Guarded<float> got(start);
+          kernels.embedding_backward(got.data(), de.data(), token.data(), rows, width);
+          EXPECT_SAME_BITS(got, want);
+        });
+      }
+}
+
+TEST(Rows, BiasIsAddedAndItsGradientSummedByBlocksOfRows) {
+  for (int width : kWidths)
+    for (int rows : {1, 5, 13, 256, 300, 700}) {
       auto bias = awkward(width, 1), start = awkward(size_t(rows) * width, 2), y = start, dbias_start = noise(width, 3);
       auto dbias = dbias_start;
       reference::bias_forward(y.data(), bias.data(), rows, width);

@@ -106,7 +106,7 @@ void score(float* out, Left a, const float* transposed, Rows strip, Keys keys, c
   int begin = (shape.first(strip.t0) - keys.base) / kTileColumns * kTileColumns;
   for (int j = begin; j <= strip.t1 - keys.base; j += kTileColumns)
     multiply_strip(out + j, keys.padded(), a, Strip{transposed + size_t(j) * shape.head_dim, kTileColumns},
-                   strip.rows(), shape.head_dim, kTileColumns, false);
+                   strip.rows(), shape.head_dim, kTileColumns, Chain::anew);
 }
 
 // Calls f(j, n, mask) for the pieces of 16 keys (j counted from keys.base) that hold a visible one; mask is 1 or 0 a
@@ -132,7 +132,7 @@ void sum_over_keys(float* out, const float* weights, KeyRows b, Rows strip, Keys
   auto continue_rows = [&](int r, int rows, int from, int to) {  // keys [from, to)
     if (from >= to) return;
     multiply(out + r * wide, wide, {weights + size_t(r) * padded + from - keys.base, size_t(padded), 1},
-             b.p + size_t(from - keys.base) * b.step, b.step, rows, to - from, wide, true);
+             b.p + size_t(from - keys.base) * b.step, b.step, rows, to - from, wide, Chain::continued);
   };
   int begin = shape.first(strip.t1), end = strip.t0 + 1;  // the keys that every row sees
   if (begin >= end) {
@@ -156,7 +156,7 @@ void sum_over_rows(float* out, const float* weights, const float* b, Rows block,
     if (from >= to) return;
     multiply(out + size_t(j - keys.base) * wide, wide,
              {weights + size_t(from) * padded + j - keys.base, 1, size_t(padded)}, b + size_t(from) * wide, wide, count,
-             to - from, wide, true);
+             to - from, wide, Chain::continued);
   };
   for (int begin = shape.first(block.t0); begin <= block.t1; begin += kTileRows) {
     int last = begin + kTileRows - 1 < block.t1 ? begin + kTileRows - 1 : block.t1;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels.h"
 #include "parallel.h"
 
 #if defined(__AVX2__)
@@ -206,6 +207,13 @@ inline void each_piece(int width, F f) {
   int i = 0;
   for (; i + kLanes <= width; i += kLanes) f(i, kLanes);
   if (i < width) f(i, width - i);
+}
+
+// Calls f(begin, end) for the blocks of kSummedRows rows that a sum over rows is made of (kernels.h).
+template <class F>
+inline void each_block_of_rows(int rows, F f) {
+  for (int begin = 0; begin < rows; begin += kSummedRows)
+    f(begin, rows - begin < kSummedRows ? rows : begin + kSummedRows);
 }
 
 // Calls f(i, n) for the pieces of a long array, shared by the threads; for work where every element stands alone.

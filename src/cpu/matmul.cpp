@@ -1,7 +1,8 @@
 // Matrix products: y = x wᵀ and its two gradients, dx = dy w and dw += dyᵀ x.
 //
-// Each output element is one fma chain in increasing inner index. Bound by arithmetic (2 · rows · in · out operations),
-// if memory is kept out of the way. The inner dimension is cut into blocks. In a block the left factor is packed in
+// Each output element is one fma chain in increasing inner index; in dw, whose inner index are the rows, a chain for
+// every kSummedRows of them. Bound by arithmetic (2 · rows · in · out operations), if memory is kept out of the way. The
+// inner dimension is cut into blocks. In a block the left factor is packed in
 // panels of kTileRows rows, by all threads together; the right one in groups of strips of kTileColumns columns, by the
 // thread that needs them, where they stay in its second-level cache while all panels pass by. Threads share strips, or
 // panels where strips are few.
@@ -29,14 +30,20 @@ class LeftBlock {
     });
   }
 
-  // The product of a panel's rows, `row` the first of them, with a strip.
-  void multiply(float* c, size_t c_row, Strip strip, int row, int rows, int columns, bool from_c) const {
-    if (packed_)
-      tile_of_rows<kTileRows>(rows, c, c_row, Panel{packed_ + row / kTileRows * stride_}, strip, depth_, columns,
-                              from_c);
-    else
-      tile_of_rows<kTileRows>(rows, c, c_row, Left{a_.p + row * a_.row, a_.row, a_.step}, strip, depth_, columns,
-                              from_c);
+  // The product of a panel's rows, `row` the first of them, with a strip. Chains that are added are at most kSummedRows
+  // long; the tile of c stays in the first-level cache between them.
+  void multiply(float* c, size_t c_row, Strip strip, int row, int rows, int columns, Chain chain) const {
+    int most = chain == Chain::added ? kSummedRows : depth_;
+    for (int k = 0; k < depth_; k += most) {
+      int depth = depth_ - k < most ? depth_ - k : most;
+      Strip from_k{strip.p + k * strip.step, strip.step};
+      if (packed_)
+        tile_of_rows<kTileRows>(rows, c, c_row, Panel{packed_ + row / kTileRows * stride_ + k * kTileRows}, from_k,
+                                depth, columns, chain);
+      else
+        tile_of_rows<kTileRows>(rows, c, c_row, Left{a_.p + row * a_.row + k * a_.step, a_.row, a_.step}, from_k, depth,
+                                columns, chain);
+    }
   }
 
  private:
@@ -164,7 +171,7 @@ static Part part_of(int thread, int threads, int rows, int strips) {
 // c's first row is the left block's, its first column the right factor's.
 template <class R>
 static void multiply_part(float* c, size_t c_row, const LeftBlock& left, const R& right, Part part, int k, int depth,
-                          int columns, bool from_c) {
+                          int columns, Chain chain) {
   constexpr int kStrips = 4;  // in a group
   if (part.strip == part.end_strip) return;
   int most = block_size(part.end_strip - part.strip, kStrips) * kTileColumns;
@@ -178,17 +185,19 @@ static void multiply_part(float* c, size_t c_row, const LeftBlock& left, const R
       Strip strip = strips;
       for (int j = 0; j < group.columns; j += kTileColumns, strip.p += strip_distance(right, group))
         left.multiply(c + row * c_row + first + j, c_row, strip, row, rows,
-                      group.columns - j < kTileColumns ? group.columns - j : kTileColumns, from_c);
+                      group.columns - j < kTileColumns ? group.columns - j : kTileColumns, chain);
     }
   }
 }
 
 template <class R>
-static void multiply_blocks(float* c, size_t c_row, Left a, R b, int rows, int depth, int columns, bool accumulate) {
-  constexpr int kDepth = 768, kRows = 128 * kTileRows, kFewStrips = 3;
+static void multiply_blocks(float* c, size_t c_row, Left a, R b, int rows, int depth, int columns, Chain chain) {
+  constexpr int kDepth = 3 * kSummedRows, kRows = 128 * kTileRows, kFewStrips = 3;
   int strips = (columns + kTileColumns - 1) / kTileColumns;
   bool worthwhile = worth_threads(int64_t(rows) * depth * columns / 8), pack = strips > kFewStrips;
-  int depth_block = block_size(depth, kDepth), row_block = pack ? round_up(block_size(rows, kRows), kTileRows) : rows;
+  int depth_block = block_size(depth, kDepth);
+  if (chain == Chain::added) depth_block = round_up(depth_block, kSummedRows);
+  int row_block = pack ? round_up(block_size(rows, kRows), kTileRows) : rows;
   for (int row = 0; row < rows; row += row_block)
     for (int k = 0; k < depth; k += depth_block) {
       int block_rows = rows - row < row_block ? rows - row : row_block;
@@ -196,21 +205,22 @@ static void multiply_blocks(float* c, size_t c_row, Left a, R b, int rows, int d
       LeftBlock left({a.p + row * a.row + k * a.step, a.row, a.step}, block_rows, inner, pack, worthwhile);
       parallel(worthwhile, [&](int thread, int threads) {
         multiply_part(c + row * c_row, c_row, left, b, part_of(thread, threads, block_rows, strips), k, inner, columns,
-                      accumulate || k > 0);
+                      chain == Chain::anew && k > 0 ? Chain::continued : chain);
       });
     }
 }
 
 void matmul_forward(float* y, const float* x, const float* w, int rows, int in, int out) {
-  multiply_blocks(y, out, {x, size_t(in), 1}, Right{w, size_t(in), true}, rows, in, out, false);
+  multiply_blocks(y, out, {x, size_t(in), 1}, Right{w, size_t(in), true}, rows, in, out, Chain::anew);
 }
 
 void matmul_backward_input(float* dx, const float* dy, const float* w, int rows, int in, int out, bool accumulate) {
-  multiply_blocks(dx, in, {dy, size_t(out), 1}, Right{w, size_t(in), false}, rows, out, in, accumulate);
+  multiply_blocks(dx, in, {dy, size_t(out), 1}, Right{w, size_t(in), false}, rows, out, in,
+                  accumulate ? Chain::continued : Chain::anew);
 }
 
 void matmul_backward_weight(float* dw, const float* dy, const float* x, int rows, int in, int out) {
-  multiply_blocks(dw, in, {dy, 1, size_t(out)}, Right{x, size_t(in), false}, out, rows, in, true);
+  multiply_blocks(dw, in, {dy, 1, size_t(out)}, Right{x, size_t(in), false}, out, rows, in, Chain::added);
 }
 
 // To nearest, ties to even; not-a-number stays one.
@@ -247,7 +257,7 @@ static void multiply_few_rows(float* y, const float* x, R strip_at, int rows, in
   parallel_for(
       (out + kTileColumns - 1) / kTileColumns, worth_threads(int64_t(rows) * in * out / 8), [&](int64_t strip) {
         int column = int(strip) * kTileColumns, columns = out - column < kTileColumns ? out - column : kTileColumns;
-        tile_of_rows<kTileRows>(rows, y + column, out, left, strip_at(column), in, columns, false);
+        tile_of_rows<kTileRows>(rows, y + column, out, left, strip_at(column), in, columns, Chain::anew);
       });
 }
 
@@ -255,8 +265,9 @@ void matmul_packed(float* y, const float* x, const void* packed, int rows, int i
   Left left{x, size_t(in), 1};
   auto floats = static_cast<const float*>(packed);
   auto halves = static_cast<const uint16_t*>(packed);
-  if (rows > kTileRows && is_bf16) return multiply_blocks(y, out, left, Bf16Right{halves, in}, rows, in, out, false);
-  if (rows > kTileRows) return multiply_blocks(y, out, left, PackedRight{floats, in}, rows, in, out, false);
+  if (rows > kTileRows && is_bf16)
+    return multiply_blocks(y, out, left, Bf16Right{halves, in}, rows, in, out, Chain::anew);
+  if (rows > kTileRows) return multiply_blocks(y, out, left, PackedRight{floats, in}, rows, in, out, Chain::anew);
   if (is_bf16)
     multiply_few_rows(
         y, x,

@@ -7,7 +7,7 @@
 //
 // Bound by memory: forward reads x twice, the second time from cache, and writes y; backward reads x and dy twice and
 // updates dx. Rows are independent, so threads share the rows; dgain sums over rows, so there they share the columns
-// and each column is summed in row order. Either way no result depends on the number of threads.
+// and each column is summed in row order, by blocks. Either way no result depends on the number of threads.
 #include "rmsnorm.h"
 
 #include "tables.h"
@@ -36,10 +36,14 @@ void rmsnorm_backward(float* dx, float* dgain, const float* dy, const float* x, 
       int columns = width - first < kColumns ? width - first : kColumns;
       each_piece(columns, [&](int i, int n) {
         Lanes total = load(dgain + first + i, n);
-        for (int row = 0; row < rows; ++row) {
-          size_t at = size_t(row) * width + first + i;
-          total = fma(load(dy + at, n), load(x + at, n) * splat(rrms[row]), total);
-        }
+        each_block_of_rows(rows, [&](int row, int end) {
+          Lanes block = {};
+          for (; row < end; ++row) {
+            size_t at = size_t(row) * width + first + i;
+            block = fma(load(dy + at, n), load(x + at, n) * splat(rrms[row]), block);
+          }
+          total = total + block;
+        });
         store(dgain + first + i, total, n);
       });
     }

@@ -3,7 +3,8 @@
 //   forward    n = rmsnorm(head of q or k; gain);  (n_i, n_{i+d/2}) turned by the angle of the row's position
 //   backward   the turn's transpose is the turn back; then the norm's backward
 //
-// Bound by memory. Threads share rows; the gains' gradients, d wide, are sums over all rows and heads in order.
+// Bound by memory. Threads share rows; the gains' gradients, d wide, are sums over all rows and heads in order,
+// by blocks of rows.
 #include "rmsnorm.h"
 #include "tables.h"
 #include "workspace.h"
@@ -92,15 +93,17 @@ void qk_norm_rope_backward(float* dqkv, float* dq_gain, float* dk_gain, const fl
     bool is_q = task < pieces;
     int i = task % pieces * kLanes, n = d - i < kLanes ? d - i : kLanes;
     float* dgain = (is_q ? dq_gain : dk_gain) + i;
-    Lanes total = load(dgain, n);
-    int64_t before = 0;
-    for (int s = 0; s < segment_count; before += segments[s++].rows)
-      for (int64_t r = 0; r < segments[s].rows; ++r)
+    Lanes total = load(dgain, n), block = {};
+    int64_t before = 0;  // rows
+    for (int s = 0; s < segment_count; ++s)
+      for (int64_t row = segments[s].row; row < segments[s].row + segments[s].rows; ++row) {
         for (int h = is_q ? 0 : heads; h < (is_q ? heads : both); ++h) {
-          int64_t row = segments[s].row + r;
           Lanes normed = load(qkv + row * width + h * d + i, n) * splat(rrms[row * both + h]);
-          total = fma(load(turned + ((before + r) * both + h) * d + i, n), normed, total);
+          block = fma(load(turned + (before * both + h) * d + i, n), normed, block);
         }
+        if (++before % kSummedRows == 0) total = total + block, block = {};
+      }
+    if (before % kSummedRows != 0) total = total + block;
     store(dgain, total, n);
   });
 }

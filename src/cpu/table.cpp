@@ -31,7 +31,7 @@ extern const Kernels kernels = {
     gather_rows,
     scatter_rows,
     scatter_add_rows,
-    scatter_add_rows,  // sums in order, also where rows repeat
+    embedding_backward,
     zero,
     scale,
     add,

@@ -12,6 +12,7 @@ void matmul_packed(float* y, const float* x, const void* packed, int rows, int i
 void gather_rows(float* out, const float* in, const int* source, int rows, int width);
 void scatter_rows(float* out, const float* in, const int* to, int rows, int width);
 void scatter_add_rows(float* out, const float* in, const int* source, int rows, int width);
+void embedding_backward(float* dembedding, const float* de, const int* token, int rows, int width);
 void zero(float* x, int64_t n);
 void scale(float* y, const float* x, float alpha, int64_t n);
 void add(float* y, const float* x, int64_t n);

@@ -1,6 +1,9 @@
 // The micro-kernel under every matrix product and under attention: a small tile of outputs kept in registers while the
 // inner index runs. It vectorises across outputs, so each output is one fma chain in increasing k, whatever the tile's
 // size: a chain may stop, be stored and continue. The blocking is BLIS's (Van Zee & van de Geijn 2015).
+//
+// Sums over rows, which are long, are chains of kSummedRows at most, added one after the other (kernels.h): then c is
+// added to after a chain from 0.
 #pragma once
 #include <utility>
 
@@ -43,17 +46,20 @@ struct Bf16Strip {
   Vector operator()(int k, int v) const { return load_bf16(p + k * step + v * kWidth); }
 };
 
-// c[r][j] (rows × columns, columns ≤ kTileColumns) = or continues the chain over k < depth of a(r, k) · b(k)[j]. b must
-// be readable for kVectors whole registers a row. Columns past `columns` are computed and dropped.
+// What a product does with the c that is there: nothing; its chains go on from it; chains from 0 are added to it.
+enum class Chain { anew, continued, added };
+
+// c[r][j] (rows × columns, columns ≤ kTileColumns) from the chain over k < depth of a(r, k) · b(k)[j]. b must be
+// readable for kVectors whole registers a row. Columns past `columns` are computed and dropped.
 template <int kRows, int kVectors, class L, class R>
-inline void tile(float* c, size_t c_row, L a, R b, int depth, int columns, bool from_c) {
+inline void tile(float* c, size_t c_row, L a, R b, int depth, int columns, Chain chain) {
   constexpr int kWide = kVectors * kWidth;
   float edge[kRows * kWide];
   float* from = c;
   size_t from_row = c_row;
   if (columns < kWide) {
     from = edge, from_row = kWide;
-    if (from_c)
+    if (chain != Chain::anew)
       for (int r = 0; r < kRows; ++r)
         for (int j = 0; j < kWide; ++j) edge[r * kWide + j] = j < columns ? c[r * c_row + j] : 0.0f;
   }
@@ -65,7 +71,7 @@ inline void tile(float* c, size_t c_row, L a, R b, int depth, int columns, bool 
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       acc[r][v] = Vector{};
-      if (from_c) std::memcpy(&acc[r][v], from + r * from_row + v * kWidth, sizeof(Vector));
+      if (chain == Chain::continued) std::memcpy(&acc[r][v], from + r * from_row + v * kWidth, sizeof(Vector));
     }
   for (int k = 0; k < depth; ++k) {
     Vector right[kVectors];
@@ -81,7 +87,15 @@ inline void tile(float* c, size_t c_row, L a, R b, int depth, int columns, bool 
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) std::memcpy(from + r * from_row + v * kWidth, &acc[r][v], sizeof(Vector));
+    for (int v = 0; v < kVectors; ++v) {
+      float* to = from + r * from_row + v * kWidth;
+      if (chain == Chain::added) {
+        Vector there;
+        std::memcpy(&there, to, sizeof there);
+        acc[r][v] = there + acc[r][v];
+      }
+      std::memcpy(to, &acc[r][v], sizeof(Vector));
+    }
   if (columns < kWide)
     for (int r = 0; r < kRows; ++r)
       for (int j = 0; j < columns; ++j) c[r * c_row + j] = edge[r * kWide + j];
@@ -89,31 +103,31 @@ inline void tile(float* c, size_t c_row, L a, R b, int depth, int columns, bool 
 
 // Up to kRows rows.
 template <int kRows, class L, class R>
-inline void tile_of_rows(int rows, float* c, size_t c_row, L a, R b, int depth, int columns, bool from_c) {
+inline void tile_of_rows(int rows, float* c, size_t c_row, L a, R b, int depth, int columns, Chain chain) {
   if constexpr (kRows > 0) {
-    if (rows < kRows) return tile_of_rows<kRows - 1>(rows, c, c_row, a, b, depth, columns, from_c);
+    if (rows < kRows) return tile_of_rows<kRows - 1>(rows, c, c_row, a, b, depth, columns, chain);
     if (columns > kWidth)
-      tile<kRows, 2>(c, c_row, a, b, depth, columns, from_c);
+      tile<kRows, 2>(c, c_row, a, b, depth, columns, chain);
     else
-      tile<kRows, 1>(c, c_row, a, b, depth, columns, from_c);
+      tile<kRows, 1>(c, c_row, a, b, depth, columns, chain);
   }
 }
 
 // One strip of columns (≤ kTileColumns), any number of rows.
 template <class R>
-inline void multiply_strip(float* c, size_t c_row, Left a, R b, int rows, int depth, int columns, bool from_c) {
+inline void multiply_strip(float* c, size_t c_row, Left a, R b, int rows, int depth, int columns, Chain chain) {
   for (; rows > 0; rows -= kTileRows, c += kTileRows * c_row, a.p += kTileRows * a.row)
-    tile_of_rows<kTileRows>(rows < kTileRows ? rows : kTileRows, c, c_row, a, b, depth, columns, from_c);
+    tile_of_rows<kTileRows>(rows < kTileRows ? rows : kTileRows, c, c_row, a, b, depth, columns, chain);
 }
 
 constexpr int round_up(int n, int to) { return (n + to - 1) / to * to; }
 
 // All columns; b's rows must be readable up to a multiple of kWidth columns.
 inline void multiply(float* c, size_t c_row, Left a, const float* b, size_t b_step, int rows, int depth, int columns,
-                     bool from_c) {
+                     Chain chain) {
   for (int j = 0; j < columns; j += kTileColumns)
     multiply_strip(c + j, c_row, a, Strip{b + j, b_step}, rows, depth,
-                   columns - j < kTileColumns ? columns - j : kTileColumns, from_c);
+                   columns - j < kTileColumns ? columns - j : kTileColumns, chain);
 }
 
 // One stage of a transposition in registers: exchanges a bit of the row's index with the same bit of the column's.

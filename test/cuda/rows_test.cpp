@@ -69,11 +69,13 @@ void compare_embedding(const Device& d, int vocab, int width, const std::vector<
   EXPECT_SAME_BITS(dembedding_on.values(), dembedding);
 }
 
-TEST(CudaEmbedding, AddsTheRowsOfATokenInOrder) {
+TEST(CudaEmbedding, AddsTheRowsOfATokenByBlocks) {
   with_cuda_tables([](const Device& d) {
     for (int width : kWidths) compare_embedding(d, 7, width, some_rows(20, 7, 3));
     compare_embedding(d, 100, 40, some_rows(60, 100, 4));
     compare_embedding(d, 3, 40, std::vector<int>(133, 2));  // one token alone
+    compare_embedding(d, 5, 24, some_rows(700, 5, 4));      // in several blocks of rows
+    compare_embedding(d, 3, 40, std::vector<int>(513, 1));
     compare_embedding(d, 3, 5, {0});
   });
 }
