@@ -35,18 +35,32 @@ std::string save_checkpoint(const std::string& out, int64_t step, const Checkpoi
 // The step in a folder's name (step_00001000 → 1000), or −1.
 int64_t checkpoint_step(const std::string& path);
 bool is_partial_checkpoint(const std::string& name);  // is it the name of one that is being written?
-// Whole checkpoints in OUT by increasing step; whole: the manifest's files are there with their sizes (checksums are
-// verified by verify_checkpoint). Empty where there is no such folder.
+// Whole checkpoints in OUT by increasing step; whole: the manifest's files are there with their sizes. To read one, go by
+// find_checkpoint. Empty where there is no such folder.
 std::vector<std::string> list_checkpoints(const std::string& out);
-// `path` is a checkpoint's folder, or an OUT whose latest checkpoint is meant. Fails, saying what was found, where
-// there is none.
-std::string find_checkpoint(const std::string& path);
-// The newest checkpoint of OUT whose checksums hold, skipping broken newer ones with a warning line for each on stderr;
-// fails as find_checkpoint does where there is none.
-std::string latest_sound_checkpoint(const std::string& out);
-// Checks every file against the manifest; fails by naming the file that is missing, truncated or changed.
-void verify_checkpoint(const std::string& path);
+// A checkpoint that was found and read against its manifest. Only find_checkpoint makes one, and all that reads a
+// checkpoint takes one.
+class Checkpoint {
+ public:
+  Checkpoint() = default;  // none
+  bool empty() const { return folder_.empty(); }
+  const std::string& folder() const { return folder_; }
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  bool has(const std::string& name) const;  // does the manifest list it?
+  Json read_json(const std::string& name) const;
+
+ private:
+  friend Checkpoint find_checkpoint(const std::string& path);
+  std::string folder_;
+  std::vector<std::string> names_;
+};
+
+// The door to checkpoints. `path` names one, which is it or a failure; or a run's folder, of which the newest sound one
+// is meant: each newer one that is broken is a warning line on stderr. Sound: every file is there, as long and with the
+// checksum as the manifest says; so all of a checkpoint is read here, once. Fails, saying what is there, where there is
+// no sound one.
+Checkpoint find_checkpoint(const std::string& path);
+// Does a path name a checkpoint, whole or not, rather than a run's folder?
+bool names_checkpoint(const std::string& path);
 // The tokenizer of a checkpoint's model: ids only where it has none.
-Tokenizer read_tokenizer(const std::string& checkpoint, int vocab, int end_of_text);
-// One of a checkpoint's JSON files; its checksum is looked at before anything is made of it.
-Json read_checkpoint_json(const std::string& checkpoint, const std::string& name);
+Tokenizer read_tokenizer(const Checkpoint&, int vocab, int end_of_text);

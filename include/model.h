@@ -7,6 +7,8 @@
 #include "memory.h"
 #include "params.h"
 
+class Checkpoint;
+
 struct Model {
   explicit Model(const ModelConfig& c)
       : config(c), layout(param_layout(c)), block(layout.floats), params(view_params(c, layout, block.data())) {}
@@ -40,19 +42,19 @@ class Weights {
 };
 
 // The model's description in a checkpoint's folder.
-ModelConfig read_config(const std::string& checkpoint);
-// Reads a checkpoint's parameters into a model of that description, after checking the checkpoint's sums. Fails where
-// one is not a finite number: such a model computes nothing.
-void read_params(Model&, const std::string& checkpoint);
+ModelConfig read_config(const Checkpoint&);
+// Reads a checkpoint's parameters into a model of that description. Fails where one is not a finite number: such a model
+// computes nothing.
+void read_params(Model&, const Checkpoint&);
 // Takes over the weights of another model: all that this one has, but that feedback parameters may be missing there (an
 // ordinary transformer gets feedback); they keep their initial values.
-void init_from(Model&, const std::string& checkpoint);
+void init_from(Model&, const Checkpoint&);
 
 // Rounds matrices and the embedding to bfloat16, to nearest, ties to even; their values stay floats.
 void round_to_bf16(Model&);
 
 // Has the feedback of a checkpoint's model ever been trained? A run of one-pass steps leaves it as it was drawn.
-bool feedback_is_trained(const std::string& checkpoint, const ModelConfig&);
+bool feedback_is_trained(const Checkpoint&, const ModelConfig&);
 // The model as it is to be shown: without its feedback where that was never trained.
 ModelConfig as_trained(ModelConfig, bool feedback_trained);
 // The first tensor that holds a number which is not finite; null where all are.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint.h"
 #include "evaluate.h"
 #include "files.h"
 #include "flags.h"
@@ -82,7 +83,7 @@ class Trainer {
   void take_sizes(Flags&);
   void resolve(Flags&);
   void read_data(Flags&);
-  std::string weights_from() const;
+  const Checkpoint& weights_from() const;
   std::string tokenizer_to_use() const;
   void require_same_tokens() const;
   void count_steps(Flags&);
@@ -116,7 +117,8 @@ class Trainer {
   bool feedback_trained() const;
 
   TrainOptions& o_;
-  std::string resumed_from_;       // a checkpoint's folder, or empty
+  Checkpoint resumed_from_;        // what is continued, if anything is
+  Checkpoint init_from_;           // whose weights are taken over
   bool in_place_ = true;           // what is resumed lies in --out
   bool restarted_ = false;         // a run that was stopped before its first checkpoint
   bool other_order_ = false;       // a dump with other data flags than the resumed run's: from the first row

@@ -121,10 +121,18 @@ bool is_whole(const std::string& folder) {
   }
 }
 
-void require_checksum(const std::string& folder, const ListedFile& file, uint32_t crc) {
-  if (crc != file.crc)
-    fail("%s/%s: its bytes have changed: CRC-32C %08x, but the manifest says %08x", folder.c_str(), file.name.c_str(),
-         crc, file.crc);
+// Fails where a file is missing, cut or changed; returns the manifest's names.
+std::vector<std::string> check_sound(const std::string& folder) {
+  if (!folder_exists(folder)) fail("%s: there is no such folder", folder.c_str());
+  std::vector<std::string> names;
+  for (const ListedFile& file : check_whole(folder)) {
+    uint32_t crc = crc32c_of_file(folder + "/" + file.name);
+    if (crc != file.crc)
+      fail("%s/%s: its bytes have changed: CRC-32C %08x, but the manifest says %08x", folder.c_str(), file.name.c_str(),
+           crc, file.crc);
+    names.push_back(file.name);
+  }
+  return names;
 }
 
 // Folders named as checkpoints by increasing step, whole or not. One set aside stands in where the folder that was to
@@ -200,19 +208,6 @@ std::string set_aside(const std::string& path) {
   return replaced_path(out, checkpoint_step(path));
 }
 
-[[noreturn]] void fail_with_none(const std::string& out) {
-  if (!folder_exists(out)) fail("%s: there is no such folder", out.c_str());
-  std::vector<std::string> broken = candidates(out);
-  if (broken.empty()) fail("%s: no checkpoint is there (no folder step_NNNNNNNN)", out.c_str());
-  std::string reason = "its checksums do not hold";
-  try {
-    verify_checkpoint(broken.back());
-  } catch (const Error& error) {
-    reason = error.what();
-  }
-  fail("%s: none of its %zu checkpoints is whole; of the newest: %s", out.c_str(), broken.size(), reason.c_str());
-}
-
 }  // namespace
 
 std::string save_checkpoint(const std::string& out_path, int64_t step, const CheckpointContents& contents, int keep) {
@@ -258,54 +253,44 @@ std::vector<std::string> list_checkpoints(const std::string& out) {
   return paths;
 }
 
-std::string find_checkpoint(const std::string& path) {
+bool names_checkpoint(const std::string& path) {
+  return checkpoint_step(path) >= 0 || file_exists(path + "/manifest.json");
+}
+
+Checkpoint find_checkpoint(const std::string& path) {
   std::string bare = without_slashes(path);
   if (path.empty()) fail("the checkpoint's name is empty; give its folder, or that of its run");
   if (file_exists(bare)) fail("%s is a file; a checkpoint is a folder", path.c_str());
-  bool is_checkpoint = file_exists(bare + "/manifest.json") || (folder_exists(bare) && checkpoint_step(bare) >= 0);
-  if (is_checkpoint) {
-    check_whole(bare);
-    return bare;
-  }
-  bool names_step = checkpoint_step(bare) >= 0;
-  if (names_step && !folder_exists(bare) && is_whole(set_aside(bare))) return set_aside(bare);
-  std::vector<std::string> whole = list_checkpoints(bare);
-  if (whole.empty()) fail_with_none(bare);
-  return whole.back();
-}
-
-std::string latest_sound_checkpoint(const std::string& out) {
-  std::vector<std::string> paths = candidates(without_slashes(out));
-  for (auto path = paths.rbegin(); path != paths.rend(); ++path) {
-    try {
-      verify_checkpoint(*path);
-      return *path;
+  std::vector<std::string> paths = {bare}, broken;
+  bool named = names_checkpoint(bare);
+  if (named && !folder_exists(bare) && folder_exists(set_aside(bare))) paths = {set_aside(bare)};
+  if (!named) paths = candidates(bare);
+  Checkpoint found;
+  for (auto folder = paths.rbegin(); folder != paths.rend() && found.empty(); ++folder) try {
+      found.names_ = check_sound(*folder);
+      found.folder_ = *folder;
     } catch (const Error& error) {
-      std::fprintf(stderr, "warning: skipping a broken checkpoint: %s\n", error.what());
+      if (named) throw;
+      broken.push_back(error.what());
     }
-  }
-  fail_with_none(without_slashes(out));
+  if (found.empty() && !folder_exists(bare)) fail("%s: there is no such folder", bare.c_str());
+  if (paths.empty()) fail("%s: no checkpoint is there (no folder step_NNNNNNNN)", bare.c_str());
+  if (found.empty())
+    fail("%s: none of its %zu checkpoints is whole; of the newest: %s", bare.c_str(), broken.size(), broken[0].c_str());
+  for (const std::string& reason : broken)
+    std::fprintf(stderr, "warning: skipping a broken checkpoint: %s\n", reason.c_str());
+  return found;
 }
 
-void verify_checkpoint(const std::string& path) {
-  std::string folder = without_slashes(path);
-  if (!folder_exists(folder)) fail("%s: there is no such folder", path.c_str());
-  for (const ListedFile& file : check_whole(folder))
-    require_checksum(folder, file, crc32c_of_file(folder + "/" + file.name));
+bool Checkpoint::has(const std::string& name) const {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
 }
 
-Json read_checkpoint_json(const std::string& checkpoint, const std::string& name) {
-  std::string path = checkpoint + "/" + name, bytes = read_file(path);
-  for (const ListedFile& file : read_manifest(checkpoint))
-    if (file.name == name) require_checksum(checkpoint, file, crc32c(0, bytes.data(), bytes.size()));
-  return parse_json(bytes, path);
-}
+Json Checkpoint::read_json(const std::string& name) const { return parse_json(read_file(path(name)), path(name)); }
 
-Tokenizer read_tokenizer(const std::string& checkpoint, int vocab, int end_of_text) {
-  for (const ListedFile& file : read_manifest(checkpoint)) {
-    if (file.name != "tokenizer.json") continue;
-    std::string path = checkpoint + "/tokenizer.json";
-    require_checksum(checkpoint, file, crc32c_of_file(path));
+Tokenizer read_tokenizer(const Checkpoint& checkpoint, int vocab, int end_of_text) {
+  if (checkpoint.has("tokenizer.json")) {
+    std::string path = checkpoint.path("tokenizer.json");
     Tokenizer tokenizer = Tokenizer::load(path);
     if (tokenizer.vocab() > vocab)
       fail("%s has %d ids, but the model a vocabulary of %d", path.c_str(), tokenizer.vocab(), vocab);
@@ -313,6 +298,6 @@ Tokenizer read_tokenizer(const std::string& checkpoint, int vocab, int end_of_te
   }
   if (vocab == Tokenizer().vocab()) return {};  // from before checkpoints had one
   if (end_of_text < 0)
-    fail("%s: it holds no tokenizer.json, and no token of its model ends a text", checkpoint.c_str());
+    fail("%s: it holds no tokenizer.json, and no token of its model ends a text", checkpoint.folder().c_str());
   return Tokenizer::ids_only(vocab, end_of_text);
 }

@@ -12,29 +12,29 @@
 #include "training_data.h"
 
 // What the run that made a checkpoint was trained on.
-static std::string recorded_flag(const std::string& checkpoint, const std::string& name) {
-  std::string path = checkpoint + "/state.json";
-  return read_checkpoint_json(checkpoint, "state.json").get("flags", path).get_string(name, path);
+static std::string recorded_flag(const Checkpoint& checkpoint, const std::string& name) {
+  std::string path = checkpoint.path("state.json");
+  return checkpoint.read_json("state.json").get("flags", path).get_string(name, path);
 }
 
-static int64_t recorded_seed(const std::string& checkpoint) {
+static int64_t recorded_seed(const Checkpoint& checkpoint) {
   std::string seed = recorded_flag(checkpoint, "seed");
   if (seed.empty() || seed.size() > 19 || seed.find_first_not_of("0123456789") != std::string::npos)
-    fail("%s/state.json: flag `seed` should be a whole number, not \"%s\"", checkpoint.c_str(), seed.c_str());
+    fail("%s: flag `seed` should be a whole number, not \"%s\"", checkpoint.path("state.json").c_str(), seed.c_str());
   return int64_t(std::strtoull(seed.c_str(), nullptr, 10));
 }
 
 // `given`: --data, or empty where what the model was trained on is meant.
-static TrainingData read_data(const std::string& given, const std::string& checkpoint, const ModelConfig& config) {
+static TrainingData read_data(const std::string& given, const Checkpoint& checkpoint, const ModelConfig& config) {
   DataOptions o;
   o.data = given, o.context = config.context, o.seed = recorded_seed(checkpoint);
-  if (file_exists(checkpoint + "/tokenizer.json")) o.tokenizer = checkpoint + "/tokenizer.json";
+  if (checkpoint.has("tokenizer.json")) o.tokenizer = checkpoint.path("tokenizer.json");
   if (!given.empty()) return read_training_data(o);
   o.data = recorded_flag(checkpoint, "data");
   try {
     return read_training_data(o);
   } catch (const Error& e) {
-    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), checkpoint.c_str());
+    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), checkpoint.folder().c_str());
   }
 }
 
@@ -64,11 +64,11 @@ int main(int argc, char** argv) {
     flags.parse(argc, argv);
 
     start_threads(threads);
-    std::string checkpoint = find_checkpoint(model_path);
+    Checkpoint checkpoint = find_checkpoint(model_path);
     ModelConfig config = read_config(checkpoint);
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
     TrainingData split = read_data(data, checkpoint, config);
-    require_vocabulary(split, config, checkpoint);
+    require_vocabulary(split, config, checkpoint.folder());
     Plan plan;
     const Kernels& kernels = kernels_for(device);
     Weights::plan_memory(plan, kernels, param_layout(config));
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
     if (json)
       std::printf("%s\n", write_json(to_json(e, split.puzzles)).c_str());
     else
-      std::printf("%s on %s\n\n%s", checkpoint.c_str(), join(split.description).c_str(),
+      std::printf("%s on %s\n\n%s", checkpoint.folder().c_str(), join(split.description).c_str(),
                   show_evaluation(e, split.puzzles).c_str());
     return 0;
   });

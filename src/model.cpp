@@ -36,9 +36,9 @@ void Weights::read_back() {
   if (floats_.size() > 0) run_.download(model_.block.data(), floats_.data(), floats_.size() * sizeof(float));
 }
 
-ModelConfig read_config(const std::string& checkpoint) {
-  std::string path = checkpoint + "/config.json";
-  ModelConfig config = config_from_json(read_checkpoint_json(checkpoint, "config.json"), path);
+ModelConfig read_config(const Checkpoint& checkpoint) {
+  std::string path = checkpoint.path("config.json");
+  ModelConfig config = config_from_json(checkpoint.read_json("config.json"), path);
   if (config.end_of_text >= config.vocab)
     fail("%s: `eos_token_id` is %d, which a `vocab_size` of %d does not have", path.c_str(), config.end_of_text,
          config.vocab);
@@ -51,16 +51,14 @@ static void require_finite(const Model& model, const std::string& path) {
          p->name.c_str());
 }
 
-void read_params(Model& model, const std::string& checkpoint) {
-  verify_checkpoint(checkpoint);
-  SafetensorsFile file(checkpoint + "/model.safetensors");
+void read_params(Model& model, const Checkpoint& checkpoint) {
+  SafetensorsFile file(checkpoint.path("model.safetensors"));
   load_params(model.layout, model.block.data(), file);
   require_finite(model, file.path());
 }
 
-void init_from(Model& model, const std::string& checkpoint) {
-  verify_checkpoint(checkpoint);
-  SafetensorsFile file(checkpoint + "/model.safetensors");
+void init_from(Model& model, const Checkpoint& checkpoint) {
+  SafetensorsFile file(checkpoint.path("model.safetensors"));
   for (const TensorView& t : file.tensors())
     if (!model.layout.find(t.name) && t.name.rfind("latent_feedback.", 0) != 0)
       fail("--init-from %s: tensor %s has no place in this model", file.path().c_str(), t.name.c_str());
@@ -71,10 +69,10 @@ void init_from(Model& model, const std::string& checkpoint) {
   require_finite(model, file.path());
 }
 
-bool feedback_is_trained(const std::string& checkpoint, const ModelConfig& config) {
+bool feedback_is_trained(const Checkpoint& checkpoint, const ModelConfig& config) {
   if (config.fusion == Fusion::none) return false;
-  std::string path = checkpoint + "/state.json";
-  Json state = read_checkpoint_json(checkpoint, "state.json");
+  std::string path = checkpoint.path("state.json");
+  Json state = checkpoint.read_json("state.json");
   if (state.find("feedback_trained")) return state.get_bool("feedback_trained", path);
   const std::vector<Json>& counts = state.get("update_counts", path).items;
   std::vector<Param> params = param_layout(config).params;

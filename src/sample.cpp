@@ -197,7 +197,7 @@ int main(int argc, char** argv) {
     if (flags.given("prompt") && flags.given("prompts")) fail("--prompt and --prompts exclude each other");
 
     start_threads(o.threads);
-    std::string checkpoint = find_checkpoint(o.model);
+    Checkpoint checkpoint = find_checkpoint(o.model);
     ModelConfig config = read_config(checkpoint);
     Tokenizer tokenizer = o.tokenizer.empty() ? read_tokenizer(checkpoint, config.vocab, config.end_of_text)
                                               : Tokenizer::load(o.tokenizer);
@@ -208,7 +208,7 @@ int main(int argc, char** argv) {
     if (o.mode.empty()) o.mode = feedback_is_trained(checkpoint, config) ? "soft" : "standard";
     o.generation.mode = decode_mode_named(o.mode);
     if (!feedback && o.generation.mode != DecodeMode::standard)
-      fail("--mode %s needs a model with feedback; %s has none", o.mode.c_str(), checkpoint.c_str());
+      fail("--mode %s needs a model with feedback; %s has none", o.mode.c_str(), checkpoint.folder().c_str());
     o.generation.seed = uint64_t(o.seed), o.generation.stops = split_stops(o.stop);
 
     bool asked = flags.given("prompt") || flags.given("prompts"), converses = !asked && isatty(0) && isatty(1);

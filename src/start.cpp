@@ -160,7 +160,7 @@ void Trainer::find_folders(Flags& flags) {
   while (o_.out.size() > 1 && o_.out.back() == '/') o_.out.pop_back();
   if (o_.resume.empty() || o_.resume == "latest") return;
   o_.resume = own_name(o_.resume);
-  bool is_checkpoint = checkpoint_step(o_.resume) >= 0 || file_exists(o_.resume + "/manifest.json");
+  bool is_checkpoint = names_checkpoint(o_.resume);
   std::string run = is_checkpoint ? parent_of(o_.resume) : o_.resume;
   if (!flags.given("out")) o_.out = run;
   in_place_ = same_folder(run, o_.out);
@@ -169,17 +169,14 @@ void Trainer::find_folders(Flags& flags) {
          o_.resume.c_str());
 }
 
-// Finds what --resume means and takes over that run's flags.
+// Finds what --resume means and takes over that run's flags; or finds what --init-from means.
 void Trainer::find_resumed(Flags& flags) {
+  if (!o_.init_from.empty()) init_from_ = find_checkpoint(o_.init_from);
   if (o_.resume.empty()) return;
   bool latest = o_.resume == "latest";
   std::string run = latest ? o_.out : o_.resume;
-  bool is_checkpoint = !latest && (checkpoint_step(run) >= 0 || file_exists(run + "/manifest.json"));
-  if (is_checkpoint) {
+  if ((!latest && names_checkpoint(run)) || holds_checkpoints(run)) {
     resumed_from_ = find_checkpoint(run);
-    verify_checkpoint(resumed_from_);
-  } else if (holds_checkpoints(run)) {
-    resumed_from_ = latest_sound_checkpoint(run);
   } else if (file_exists(conf_path(run)) && o_.dump.empty()) {
     notes_ += text("%s has no checkpoint yet: starting its run again from the first step\n", run.c_str());
     take_record(flags, conf_record(conf_path(run)), conf_path(run));
@@ -192,8 +189,8 @@ void Trainer::find_resumed(Flags& flags) {
     notes_ += text("%s holds no run to resume: starting a new one\n", o_.out.c_str());
     return;
   }
-  std::string path = resumed_from_ + "/state.json";
-  record_ = parse_json(read_file(path), path);
+  std::string path = resumed_from_.path("state.json");
+  record_ = resumed_from_.read_json("state.json");
   step_ = first_step_ = count_in(record_, "step", path);
   take_record(flags, recorded_flags(), path);
 }
@@ -201,9 +198,9 @@ void Trainer::find_resumed(Flags& flags) {
 // The checkpoint's flags. Those that a run may change it may have changed since: then run.conf has them, from its
 // latest start.
 Json Trainer::recorded_flags() const {
-  std::string path = resumed_from_ + "/state.json";
+  std::string path = resumed_from_.path("state.json");
   Json flags = record_.get("flags", path);
-  std::string conf = conf_path(parent_of(resumed_from_));
+  std::string conf = conf_path(parent_of(resumed_from_.folder()));
   if (o_.resume != "latest" && checkpoint_step(o_.resume) >= 0) return flags;
   if (!file_exists(conf)) return flags;
   for (const auto& [name, value] : conf_record(conf).members)
@@ -248,8 +245,8 @@ void Trainer::take_record(Flags& flags, const Json& recorded, const std::string&
 
 // The model's sizes: as given, else those of the weights that are taken over, else of the preset.
 void Trainer::take_sizes(Flags& flags) {
-  bool takes_over = !o_.init_from.empty() && !flags.given("model");
-  ModelConfig p = takes_over ? read_config(find_checkpoint(o_.init_from)) : preset(o_.preset);
+  bool takes_over = !init_from_.empty() && !flags.given("model");
+  ModelConfig p = takes_over ? read_config(init_from_) : preset(o_.preset);
   auto take = [&](const char* name, auto& value, auto from_preset) {
     if (!flags.given(name)) value = from_preset;
   };
@@ -299,25 +296,25 @@ void Trainer::resolve(Flags& flags) {
   accumulation_ = wanted / micro;
 }
 
-// The checkpoint that is continued, or whose weights are taken over; empty: none.
-std::string Trainer::weights_from() const {
-  if (!resumed_from_.empty() || o_.init_from.empty()) return resumed_from_;
-  return find_checkpoint(o_.init_from);
-}
+// The checkpoint that is continued, or whose weights are taken over, if there is one.
+const Checkpoint& Trainer::weights_from() const { return resumed_from_.empty() ? init_from_ : resumed_from_; }
 
 // A checkpoint brings its tokenizer; a run that was stopped before its first one has left it in its folder.
 std::string Trainer::tokenizer_to_use() const {
-  std::string from = restarted_ ? o_.out : weights_from();
+  const Checkpoint& from = weights_from();
   bool asked = resumed_from_.empty() && !o_.tokenizer.empty();
-  if (asked || from.empty() || !file_exists(from + "/tokenizer.json")) return o_.tokenizer;
-  return from + "/tokenizer.json";
+  if (asked) return o_.tokenizer;
+  if (from.has("tokenizer.json")) return from.path("tokenizer.json");
+  std::string left = o_.out + "/tokenizer.json";
+  return restarted_ && file_exists(left) ? left : o_.tokenizer;
 }
 
 void Trainer::require_same_tokens() const {
-  std::string from = weights_from(), path = from + "/tokenizer.json";
+  const Checkpoint& from = weights_from();
   if (from.empty()) return;
-  require_vocabulary(data_, read_config(from), from);
-  if (!o_.init_from.empty() && !o_.tokenizer.empty() && file_exists(path))
+  require_vocabulary(data_, read_config(from), from.folder());
+  std::string path = from.path("tokenizer.json");
+  if (!init_from_.empty() && !o_.tokenizer.empty() && from.has("tokenizer.json"))
     require_same_ids(data_.tokenizer, Tokenizer::load(path), path);
 }
 
@@ -328,12 +325,13 @@ void Trainer::read_data(Flags& flags) {
     data_ = read_training_data({o_.data, tokenizer_to_use(), o_.vocab, o_.model.context, o_.seed});
   } catch (const Error& e) {
     if (resumed_from_.empty() || flags.given("data")) throw;
-    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), resumed_from_.c_str());
+    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(),
+         resumed_from_.folder().c_str());
   }
   if (!resumed_from_.empty() && !other_order_ &&
-      uint32_t(record_.get_int("data_checksum", resumed_from_ + "/state.json")) != data_.checksum)
+      uint32_t(record_.get_int("data_checksum", resumed_from_.path("state.json"))) != data_.checksum)
     fail("--data %s: the run in %s was trained on other data; has the file changed?", o_.data.c_str(),
-         resumed_from_.c_str());
+         resumed_from_.folder().c_str());
   require_same_tokens();
   o_.model.vocab = data_.vocabulary.size, o_.model.end_of_text = data_.vocabulary.end_of_text;
   loader_ = std::make_unique<Loader>(data_.train, data_.vocabulary, pack, o_.model.context, uint64_t(o_.seed));
@@ -354,7 +352,8 @@ void Trainer::count_steps(Flags& flags) {
   double step_rows = double(accumulation_) * o_.batch;
   if (o_.epochs > 0) o_.steps = std::max<int64_t>(1, std::llround(double(o_.epochs) * rows_per_epoch_ / step_rows));
   if (step_ > o_.steps)
-    fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.c_str(), (long long)step_);
+    fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.folder().c_str(),
+         (long long)step_);
   double epochs = double(o_.steps) * step_rows / rows_per_epoch_;
   if (!data_.made && epochs > 1.05)
     notes_ += text("note: every text is seen about %.2g times; after %lld steps the data begins again\n", epochs,
@@ -403,10 +402,9 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
     load_state();
   } else {
     init_params(model_->layout, model_->block.data(), uint64_t(o_.seed));
-    if (!o_.init_from.empty()) {
-      std::string from = find_checkpoint(o_.init_from);
-      init_from(*model_, from);
-      feedback_started_ = has_feedback() && feedback_is_trained(from, read_config(from));
+    if (!init_from_.empty()) {
+      init_from(*model_, init_from_);
+      feedback_started_ = has_feedback() && feedback_is_trained(init_from_, read_config(init_from_));
     }
   }
   weights_->write();
@@ -426,7 +424,7 @@ void Trainer::seek_recorded(const std::string& path) {
 }
 
 void Trainer::load_state() {
-  std::string path = resumed_from_ + "/state.json";
+  std::string path = resumed_from_.path("state.json");
   read_params(*model_, resumed_from_);
   feedback_started_ = feedback_is_trained(resumed_from_, model_->config);
   if (!other_order_) seek_recorded(path);
@@ -437,7 +435,7 @@ void Trainer::load_state() {
       fail("%s: `update_counts` should hold whole numbers", path.c_str());
     counts.push_back(int64_t(n.number));
   }
-  SafetensorsFile moments(resumed_from_ + "/optimizer.safetensors");
+  SafetensorsFile moments(resumed_from_.path("optimizer.safetensors"));
   optimizer_->load(moments, counts);
   if (in_place_) last_saved_ = step_;
   costs_.tokens = count_in(record_, "tokens", path);

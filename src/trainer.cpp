@@ -245,7 +245,7 @@ void Trainer::show_sample() {
 
 bool Trainer::run() {
   std::printf("%s%s", notes_.c_str(), plan_text().c_str());
-  if (step_ > 0) std::printf("resumed  %s, at step %lld\n", resumed_from_.c_str(), (long long)step_);
+  if (step_ > 0) std::printf("resumed  %s, at step %lld\n", resumed_from_.folder().c_str(), (long long)step_);
   std::fflush(stdout);
   progress_ = std::make_unique<Progress>(stdout);
   auto due = [&](int every) { return every > 0 && step_ % every == 0 && step_ < o_.steps; };

@@ -47,12 +47,11 @@ void change_a_byte(const std::string& path) {
 TEST(Checkpoint, AJsonFileIsReadOnlyWhereItsChecksumHolds) {
   Scratch out;
   std::string path = save(out, 1);
-  EXPECT_EQ(read_checkpoint_json(path, "config.json").get_int("width", "c"), 64);
-  EXPECT_EQ(read_checkpoint_json(path, "state.json").get_int("step", "s"), 3);
+  EXPECT_EQ(find_checkpoint(path).read_json("config.json").get_int("width", "c"), 64);
+  EXPECT_EQ(find_checkpoint(path).read_json("state.json").get_int("step", "s"), 3);
   std::string bytes = contents(path + "/config.json");
   put(path + "/config.json", bytes.replace(bytes.find("64"), 2, "65"));
-  EXPECT_TRUE(has(message_of([&] { read_checkpoint_json(path, "config.json"); }),
-                  path + "/config.json: its bytes have changed"));
+  EXPECT_TRUE(has(message_of([&] { find_checkpoint(path); }), path + "/config.json: its bytes have changed"));
 }
 
 TEST(Checkpoint, WhatIsSavedIsThere) {
@@ -66,7 +65,7 @@ TEST(Checkpoint, WhatIsSavedIsThere) {
   EXPECT_EQ(SafetensorsFile(path + "/optimizer.safetensors").tensors()[0].name, "m.w");
   EXPECT_EQ(parse_json(contents(path + "/config.json"), "c").get_int("width", "c"), 64);
   EXPECT_EQ(parse_json(contents(path + "/state.json"), "s").get_string("note", "s"), "é");
-  EXPECT_NO_THROW(verify_checkpoint(path));
+  EXPECT_NO_THROW(find_checkpoint(path));
 }
 
 TEST(Checkpoint, TheManifestHoldsSizesAndChecksums) {
@@ -85,7 +84,7 @@ TEST(Checkpoint, TheManifestHoldsSizesAndChecksums) {
 TEST(Checkpoint, TheFolderIsMadeWithItsParents) {
   Scratch out;
   EXPECT_EQ(save_checkpoint(out / "a/b//", 5, TinyRun().contents(), 0), out / "a/b/step_00000005");
-  EXPECT_EQ(find_checkpoint(out / "a/b"), out / "a/b/step_00000005");
+  EXPECT_EQ(find_checkpoint(out / "a/b").folder(), out / "a/b/step_00000005");
 }
 
 TEST(Checkpoint, StepsAreReadFromNames) {
@@ -157,7 +156,7 @@ TEST(Checkpoint, AFullDiskLosesNothingAndLeavesNothing) {
     EXPECT_TRUE(has(message_of([&] { save(out, 2, 1, 2.0f); }), out.path)) << bytes;
   }
   EXPECT_EQ(names(out), std::vector<std::string>{"step_00000001"});
-  verify_checkpoint(out / "step_00000001");
+  find_checkpoint(out / "step_00000001");
   EXPECT_EQ(weight_in(out / "step_00000001"), 1.0f);
 }
 
@@ -190,7 +189,7 @@ TEST(Checkpoint, WhatAKillLeftHalfWrittenIsRemovedByTheNextSave) {
   EXPECT_TRUE(list_checkpoints(out.path).empty());
   save(out, 1);
   EXPECT_EQ(names(out), std::vector<std::string>{"step_00000001"});
-  verify_checkpoint(out / "step_00000001");
+  find_checkpoint(out / "step_00000001");
 }
 
 TEST(Checkpoint, AKillBetweenSettingAsideAndReplacingLosesNothing) {
@@ -198,16 +197,16 @@ TEST(Checkpoint, AKillBetweenSettingAsideAndReplacingLosesNothing) {
   std::string path = save(out, 4, 0, 1.0f), aside = out / ".step_00000004.replaced";
   rename_path(path, aside);
   EXPECT_EQ(list_checkpoints(out.path), std::vector<std::string>{aside});
-  EXPECT_EQ(find_checkpoint(out.path), aside);
-  EXPECT_EQ(find_checkpoint(path), aside);
-  EXPECT_EQ(latest_sound_checkpoint(out.path), aside);
+  EXPECT_EQ(find_checkpoint(out.path).folder(), aside);
+  EXPECT_EQ(find_checkpoint(path).folder(), aside);
+  EXPECT_EQ(find_checkpoint(out.path).folder(), aside);
   EXPECT_EQ(checkpoint_step(aside), 4);
   {
     FullDisk disk(100);  // the next save gives it its name back, and then may fail
     EXPECT_NE(message_of([&] { save(out, 5); }), "");
   }
   EXPECT_EQ(names(out), std::vector<std::string>{"step_00000004"});
-  EXPECT_EQ(weight_in(find_checkpoint(out.path)), 1.0f);
+  EXPECT_EQ(weight_in(find_checkpoint(out.path).folder()), 1.0f);
 }
 
 TEST(Checkpoint, AKillAfterReplacingLeavesTheNewOne) {
@@ -231,9 +230,9 @@ TEST(Checkpoint, NoKillLeavesLessThanOneSoundCheckpoint) {
     usleep(useconds_t(3000 + 4700 * round));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    std::string found = find_checkpoint(out.path);
-    EXPECT_NO_THROW(verify_checkpoint(found));
-    EXPECT_EQ(latest_sound_checkpoint(out.path), found);
+    std::string found = find_checkpoint(out.path).folder();
+    EXPECT_NO_THROW(find_checkpoint(found));
+    EXPECT_EQ(find_checkpoint(out.path).folder(), found);
   }
   save(out, 9, 1);
   EXPECT_EQ(names(out), std::vector<std::string>{"step_00000009"});
@@ -243,11 +242,11 @@ TEST(FindCheckpoint, TakesAFolderOrTheLatestInIt) {
   Scratch out;
   save(out, 1);
   std::string second = save(out, 2);
-  EXPECT_EQ(find_checkpoint(out.path), second);
-  EXPECT_EQ(find_checkpoint(out.path + "/"), second);
-  EXPECT_EQ(find_checkpoint(out / "step_00000001/"), out / "step_00000001");
+  EXPECT_EQ(find_checkpoint(out.path).folder(), second);
+  EXPECT_EQ(find_checkpoint(out.path + "/").folder(), second);
+  EXPECT_EQ(find_checkpoint(out / "step_00000001/").folder(), out / "step_00000001");
   rename_path(second, out / "best");
-  EXPECT_EQ(find_checkpoint(out / "best"), out / "best");
+  EXPECT_EQ(find_checkpoint(out / "best").folder(), out / "best");
 }
 
 TEST(FindCheckpoint, SaysWhatWasFound) {
@@ -255,8 +254,6 @@ TEST(FindCheckpoint, SaysWhatWasFound) {
   EXPECT_TRUE(has(message_of([&] { find_checkpoint(""); }), "name is empty"));
   EXPECT_EQ(message_of([&] { find_checkpoint(out / "no"); }), (out / "no") + ": there is no such folder");
   EXPECT_EQ(message_of([&] { find_checkpoint(out.path); }),
-            out.path + ": no checkpoint is there (no folder step_NNNNNNNN)");
-  EXPECT_EQ(message_of([&] { latest_sound_checkpoint(out.path); }),
             out.path + ": no checkpoint is there (no folder step_NNNNNNNN)");
   EXPECT_EQ(message_of([&] { find_checkpoint(out / "step_00000001"); }),
             (out / "step_00000001") + ": there is no such folder");
@@ -270,22 +267,14 @@ TEST(FindCheckpoint, SaysWhatWasFound) {
       has(message_of([&] { find_checkpoint(out.path); }), "none of its 1 checkpoints is whole; of the newest: "));
 }
 
-TEST(FindCheckpoint, SkipsWhatIsNotWhole) {
-  Scratch out;
-  save(out, 1);
-  save(out, 2);
-  cut_by_one(out / "step_00000002/optimizer.safetensors");
-  EXPECT_EQ(find_checkpoint(out.path), out / "step_00000001");
-}
-
-TEST(LatestSoundCheckpoint, SkipsBrokenOnesWithALineForEach) {
+TEST(FindCheckpoint, SkipsBrokenOnesWithALineForEach) {
   Scratch out;
   for (int step : {1, 2, 3, 4}) save(out, step);
   change_a_byte(out / "step_00000002/model.safetensors");
   std::filesystem::remove(out / "step_00000003/manifest.json");
   cut_by_one(out / "step_00000004/config.json");
   testing::internal::CaptureStderr();
-  EXPECT_EQ(latest_sound_checkpoint(out.path), out / "step_00000001");
+  EXPECT_EQ(find_checkpoint(out.path).folder(), out / "step_00000001");
   std::string warnings = testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(warnings.begin(), warnings.end(), '\n'), 3);
   for (const char* part : {"step_00000002/model.safetensors: its bytes have changed",
@@ -293,11 +282,41 @@ TEST(LatestSoundCheckpoint, SkipsBrokenOnesWithALineForEach) {
     EXPECT_TRUE(has(warnings, part)) << warnings;
 }
 
-TEST(VerifyCheckpoint, NamesTheFileThatIsMissingTruncatedOrChanged) {
+TEST(FindCheckpoint, WhereNoneIsSoundTheFailureIsAllThatIsSaid) {
+  Scratch out;
+  for (int step : {1, 2}) save(out, step);
+  for (int step : {1, 2}) change_a_byte(out / text("step_%08d/state.json", step));
+  testing::internal::CaptureStderr();
+  std::string message = message_of([&] { find_checkpoint(out.path); });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_TRUE(has(message, "none of its 2 checkpoints is whole; of the newest: ")) << message;
+  EXPECT_TRUE(has(message, "step_00000002/state.json: its bytes have changed")) << message;
+}
+
+TEST(FindCheckpoint, ANamedOneIsItOrAFailure) {
+  Scratch out;
+  for (int step : {1, 2}) save(out, step);
+  change_a_byte(out / "step_00000002/optimizer.safetensors");
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(has(message_of([&] { find_checkpoint(out / "step_00000002"); }), "its bytes have changed"));
+  EXPECT_EQ(find_checkpoint(out / "step_00000001").folder(), out / "step_00000001");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(FindCheckpoint, FilesThatTheManifestDoesNotListAreNoneOfIt) {
+  Scratch out;
+  std::string path = save(out, 1);
+  put(path + "/tokenizer.json", "{}");
+  Checkpoint found = find_checkpoint(path);
+  EXPECT_TRUE(found.has("state.json") && !found.has("tokenizer.json") && !found.empty());
+  EXPECT_TRUE(Checkpoint().empty() && !Checkpoint().has("state.json"));
+}
+
+TEST(FindCheckpoint, NamesTheFileThatIsMissingTruncatedOrChanged) {
   for (const char* name : {"model.safetensors", "optimizer.safetensors", "config.json", "state.json"}) {
     Scratch out;
     std::string path = save(out, 1), file = path + "/" + name;
-    auto verdict = [&] { return message_of([&] { verify_checkpoint(path); }); };
+    auto verdict = [&] { return message_of([&] { find_checkpoint(path); }); };
     change_a_byte(file);
     EXPECT_TRUE(has(verdict(), file + ": its bytes have changed")) << verdict();
     cut_by_one(file);
@@ -307,15 +326,15 @@ TEST(VerifyCheckpoint, NamesTheFileThatIsMissingTruncatedOrChanged) {
     make_folder(file);
     EXPECT_EQ(verdict(), file + " is missing: the checkpoint is not whole");
   }
-  EXPECT_TRUE(has(message_of([] { verify_checkpoint("/no/such"); }), "there is no such folder"));
+  EXPECT_TRUE(has(message_of([] { find_checkpoint("/no/such"); }), "there is no such folder"));
 }
 
-TEST(VerifyCheckpoint, AManifestThatIsNotOneIsNamed) {
+TEST(FindCheckpoint, AManifestThatIsNotOneIsNamed) {
   Scratch out;
   std::string path = save(out, 1), manifest = path + "/manifest.json", good = contents(manifest);
   auto verdict = [&](const std::string& bytes) {
     put(manifest, bytes);
-    std::string message = message_of([&] { verify_checkpoint(path); });
+    std::string message = message_of([&] { find_checkpoint(path); });
     EXPECT_EQ(message.find(manifest), 0u) << message;
     return message.substr(std::min(manifest.size(), message.size()));
   };
@@ -334,7 +353,7 @@ TEST(VerifyCheckpoint, AManifestThatIsNotOneIsNamed) {
         << crc;
   EXPECT_TRUE(list_checkpoints(out.path).empty());
   put(manifest, good);
-  EXPECT_NO_THROW(verify_checkpoint(path));
+  EXPECT_NO_THROW(find_checkpoint(path));
 }
 
 TEST(Checkpoint, TwoSavesOfTheSameContentsAreTheSameBytes) {

@@ -387,11 +387,11 @@ TEST(LoadParams, NamesTheTensorThatIsMissingStrangeOrOfAnotherShape) {
 }
 
 // A checkpoint of a model; the optimizer's part does not matter here.
-std::string save(const Scratch& folder, Model& model, const Json& state = Json::object()) {
+Checkpoint save(const Scratch& folder, Model& model, const Json& state = Json::object()) {
   CheckpointContents contents;
   contents.model = tensor_views(model.layout, model.block.data());
   contents.config = to_json(model.config), contents.state = state;
-  return save_checkpoint(folder.path, 1, contents, 0);
+  return find_checkpoint(save_checkpoint(folder.path, 1, contents, 0));
 }
 
 TEST(ReadParams, BringsBackAModelWithItsDescription) {
@@ -400,11 +400,11 @@ TEST(ReadParams, BringsBackAModelWithItsDescription) {
   all_options.end_of_text = all_options.vocab - 1;
   Model saved(all_options);
   fill_with_noise(saved);
-  std::string path = save(folder, saved);
-  ModelConfig config = read_config(path);
+  Checkpoint checkpoint = save(folder, saved);
+  ModelConfig config = read_config(checkpoint);
   EXPECT_TRUE(same(config, saved.config));
   Model loaded(config);
-  read_params(loaded, path);
+  read_params(loaded, checkpoint);
   for (const Param& p : saved.layout.params)
     EXPECT_SAME_BITS(tensor(loaded.block.data(), p), tensor(saved.block.data(), p));
 }
@@ -414,9 +414,9 @@ TEST(ReadConfig, RefusesAnEndOfTextThatIsNoToken) {
   ModelConfig config = tiny_config();
   config.end_of_text = config.vocab;
   Model model(config);
-  std::string path = save(folder, model);
-  EXPECT_EQ(message_of([&] { read_config(path); }),
-            path + "/config.json: `eos_token_id` is 11, which a `vocab_size` of 11 does not have");
+  Checkpoint checkpoint = save(folder, model);
+  EXPECT_EQ(message_of([&] { read_config(checkpoint); }),
+            checkpoint.path("config.json") + ": `eos_token_id` is 11, which a `vocab_size` of 11 does not have");
 }
 
 TEST(ReadParams, RefusesNumbersThatAreNotFinite) {
@@ -428,9 +428,9 @@ TEST(ReadParams, RefusesNumbersThatAreNotFinite) {
   EXPECT_EQ(find_not_finite(model)->name, "model.norm.weight");
   model.params.layers[0].o[0] = kInfinity;
   EXPECT_EQ(find_not_finite(model)->name, "model.layers.0.self_attn.o_proj.weight");
-  std::string path = save(folder, model);
-  EXPECT_TRUE(has(message_of([&] { read_params(model, path); }), "model.layers.0.self_attn.o_proj.weight"));
-  EXPECT_TRUE(has(message_of([&] { init_from(model, path); }), "model.layers.0.self_attn.o_proj.weight"));
+  Checkpoint checkpoint = save(folder, model);
+  EXPECT_TRUE(has(message_of([&] { read_params(model, checkpoint); }), "model.layers.0.self_attn.o_proj.weight"));
+  EXPECT_TRUE(has(message_of([&] { init_from(model, checkpoint); }), "model.layers.0.self_attn.o_proj.weight"));
 }
 
 TEST(InitFrom, TakesAllButFeedbackThatIsMissingThere) {
@@ -456,13 +456,13 @@ TEST(InitFrom, NamesWhatDoesNotFit) {
   ModelConfig other = tiny_config();
   other.layers = 3;
   Model three(other), two(tiny_config());
-  std::string path = save(folder, three);
-  EXPECT_TRUE(has(message_of([&] { init_from(two, path); }), "has no place in this model"));
-  path = save(folder, two);
-  EXPECT_TRUE(has(message_of([&] { init_from(three, path); }), "is missing"));
+  Checkpoint checkpoint = save(folder, three);
+  EXPECT_TRUE(has(message_of([&] { init_from(two, checkpoint); }), "has no place in this model"));
+  checkpoint = save(folder, two);
+  EXPECT_TRUE(has(message_of([&] { init_from(three, checkpoint); }), "is missing"));
   other = tiny_config(), other.width = 16;
   Model wide(other);
-  EXPECT_TRUE(has(message_of([&] { init_from(wide, path); }), "shape"));
+  EXPECT_TRUE(has(message_of([&] { init_from(wide, checkpoint); }), "shape"));
 }
 
 TEST(AsTrained, AModelWhoseFeedbackWasNeverTrainedIsShownWithoutIt) {
@@ -472,9 +472,9 @@ TEST(AsTrained, AModelWhoseFeedbackWasNeverTrainedIsShownWithoutIt) {
   Scratch folder;
   Model model(config);
   for (bool trained : {false, true}) {
-    std::string path = save(folder, model, Json::object({{"feedback_trained", trained}}));
-    EXPECT_EQ(feedback_is_trained(path, config), trained);
-    EXPECT_FALSE(feedback_is_trained(path, as_trained(config, false)));
+    Checkpoint checkpoint = save(folder, model, Json::object({{"feedback_trained", trained}}));
+    EXPECT_EQ(feedback_is_trained(checkpoint, config), trained);
+    EXPECT_FALSE(feedback_is_trained(checkpoint, as_trained(config, false)));
   }
 }
 

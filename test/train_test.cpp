@@ -706,6 +706,28 @@ TEST(Train, BrokenCheckpointsAreNamedAndNeverReplaced) {
   EXPECT_EQ(everything_in(bench / "truncated"), before);
 }
 
+TEST(Train, EveryReaderOfARunSaysTheSameLineForABrokenNewestCheckpoint) {
+  Bench bench;
+  bench.train(bench.tiny("run", 10) + Words{"--save-every", "5"});
+  std::string file = bench.checkpoint("run", 10) + "/model.safetensors", bytes = contents(file);
+  bytes[bytes.size() / 2] ^= 1;
+  put(file, bytes);
+  std::string line = "warning: skipping a broken checkpoint: " + file + ": its bytes have changed";
+  Words data = {"--data", bench.text(), "--seq", "32", "--batch", "2", "--steps", "2"};
+  const std::pair<const char*, Words> readers[] = {
+      {"sample", {"--model", bench / "run", "--prompt", "the", "--tokens", "3"}},
+      {"eval", {"--model", bench / "run"}},
+      {"train", data + Words{"--init-from", bench / "run", "--out", bench / "new"}},
+      {"train", {"--resume", bench / "run", "--dump", bench / "dump.safetensors"}},
+      {"train", {"--resume", bench / "run"}}};
+  for (const auto& [program, words] : readers) {
+    Ran ran = run(program, words + Words{"--threads", "1"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_EQ(ran.err.rfind(line, 0), 0u) << ran.err;
+  }
+}
+
 TEST(Train, AFullDiskLosesNothing) {
   Bench bench;
   bench.train(bench.tiny("whole", 20));
