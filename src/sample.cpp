@@ -104,20 +104,23 @@ class Sampler {
     if (o_.echo) show(prompt);
     std::vector<Ending> endings = continue_({tokens}, 0, [](int, const std::string& piece) { show(piece); });
     show("\n");
-    if (endings[0] == Ending::context) std::fprintf(stderr, "[end of the context: %d tokens]\n", decoder_.context());
+    tell_of_context(endings[0], which);
   }
 
   // Many prompts, some at a time; each text is printed when its group is done, in the file's order.
   void many(const std::vector<std::string>& prompts) {
     std::vector<std::vector<int>> tokens;
-    for (size_t i = 0; i < prompts.size(); ++i)
-      tokens.push_back(prompt_tokens(prompts[i], text("prompt %zu of %s", i + 1, o_.source().c_str())));
+    auto which = [&](size_t i) { return text("prompt %zu of %s", i + 1, o_.source().c_str()); };
+    for (size_t i = 0; i < prompts.size(); ++i) tokens.push_back(prompt_tokens(prompts[i], which(i)));
     for (size_t first = 0; first < prompts.size() && !stop_signal(); first += o_.batch) {
       size_t end = std::min(prompts.size(), first + o_.batch);
       std::vector<std::string> said(end - first);
-      continue_({tokens.begin() + first, tokens.begin() + end}, int64_t(first),
-                [&](int i, const std::string& piece) { said[i] += piece; });
-      for (size_t i = first; i < end; ++i) show((o_.echo ? prompts[i] : "") + said[i - first] + "\n");
+      std::vector<Ending> endings = continue_({tokens.begin() + first, tokens.begin() + end}, int64_t(first),
+                                              [&](int i, const std::string& piece) { said[i] += piece; });
+      for (size_t i = first; i < end; ++i) {
+        show((o_.echo ? prompts[i] : "") + said[i - first] + "\n");
+        tell_of_context(endings[i - first], which(i));
+      }
     }
   }
 
@@ -150,6 +153,12 @@ class Sampler {
     if (int(tokens.size()) > decoder_.context())
       fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), decoder_.context());
     return tokens;
+  }
+
+  // A text that ends there is cut; one that ends elsewhere ends as it was asked to.
+  void tell_of_context(Ending ending, const std::string& which) const {
+    if (ending != Ending::context) return;
+    std::fprintf(stderr, "[%s: %s, %d tokens]\n", which.c_str(), describe(ending), decoder_.context());
   }
 
   std::vector<Ending> continue_(const std::vector<std::vector<int>>& prompts, int64_t first_number,

@@ -92,6 +92,25 @@ TEST_F(SampleTest, TakesPromptsFromAFileAndFromItsInput) {
   EXPECT_EQ(said(words, with_input("")), said(words + Words{"--prompt", ""})) << "a new text begins";
 }
 
+TEST_F(SampleTest, TextsThatEndAtTheEndOfTheContextAreNamedHoweverManyPromptsThereAre) {
+  // A context of 32 tokens, which are bytes: a prompt of 30 leaves room for fewer than ten.
+  std::string longest(30, 'a'), file = *bench / "lengths";
+  put(file, longest + "\nthe\n" + longest + "\n"), put(*bench / "single", longest + "\n");
+  Words words = {"--tokens", "10", "--temperature", "0"};
+  for (const char* batch : {"1", "16"}) {
+    Ran ran = sample(words + Words{"--prompts", file, "--batch", batch});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_EQ(ran.err, "[prompt 1 of " + file + ": end of the context, 32 tokens]\n[prompt 3 of " + file +
+                           ": end of the context, 32 tokens]\n");
+  }
+  EXPECT_EQ(sample(words, with_input(longest + "\nthe\n")).err,
+            "[prompt 1 of standard input: end of the context, 32 tokens]\n");
+  EXPECT_EQ(sample(words + Words{"--prompt", longest}).err, "[--prompt: end of the context, 32 tokens]\n");
+  EXPECT_EQ(sample(words + Words{"--prompts", *bench / "single"}).err,
+            "[the prompt of " + (*bench / "single") + ": end of the context, 32 tokens]\n");
+  EXPECT_EQ(sample({"--prompt", longest, "--tokens", "2", "--temperature", "0"}).err, "") << "it ends as asked";
+}
+
 TEST_F(SampleTest, TakesAnyBytes) {
   EXPECT_EQ(said({"--prompt", "-h", "--tokens", "0"}), "-h\n");
   std::string odd("a\0b\xff\xfe\x80 \xe2\x82\n", 9);
