@@ -69,6 +69,7 @@ class Flags {
     Flag* flag;
     std::string value, where;
   };
+  void refuse_other_dash(const std::string& word);
   Setting setting_at(const std::vector<std::string>& words, size_t* at);
   Setting setting_in(const std::string& line, const std::string& where);
   void read_config(const std::string& path);

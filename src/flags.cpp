@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <set>
 
 #include "error.h"
@@ -248,12 +249,23 @@ void Flags::parse(int argc, char** argv) {
   }
 }
 
+// A flag written with one dash, or with a long one, as text editors make of two.
+void Flags::refuse_other_dash(const std::string& word) {
+  for (const char* dash : {"-", "–", "—", "−"}) {
+    if (!word.starts_with(dash) || word == dash) continue;
+    std::string typed = word.substr(std::strlen(dash)), name = typed.substr(0, typed.find('='));
+    bool negated = normal(name).starts_with("no-") && find(name.substr(3));
+    if (find(name) || negated || normal(name) == "config" || name == "help")
+      fail("%s: flags have two dashes: --%s", word.c_str(), typed.c_str());
+    if (word[0] == '-') fail("%s", unknown(name, false).c_str());
+  }
+}
+
 // The setting that starts at words[*at]; moves *at to its last word.
 Flags::Setting Flags::setting_at(const std::vector<std::string>& words, size_t* at) {
   const std::string& word = words[*at];
   bool two_dashes = word.compare(0, 2, "--") == 0 && word.size() > 2;
-  if (!two_dashes && word.size() > 1 && word[0] == '-' && word != "--")
-    fail("%s", unknown(word.substr(1), false).c_str());
+  if (!two_dashes && word != "--") refuse_other_dash(word);
   if (!two_dashes) fail("stray word `%s`; a value follows its flag, as in --name value", word.c_str());
   size_t equals = word.find('=');
   bool has_value = equals != std::string::npos;

@@ -158,10 +158,22 @@ TEST(Flags, AnUnknownFlagIsToldTheNearestKnownOne) {
   EXPECT_EQ(refusal({"--widht", "3"}), "unknown flag --widht; did you mean --width?");
   EXPECT_EQ(refusal({"--learning_rat=3"}), "unknown flag --learning_rat; did you mean --learning-rate?");
   EXPECT_EQ(refusal({"--no-shufle"}), "unknown flag --no-shufle; did you mean --no-shuffle?");
-  EXPECT_EQ(refusal({"-width", "3"}), "unknown flag --width; did you mean --width?");
+  EXPECT_EQ(refusal({"-widht", "3"}), "unknown flag --widht; did you mean --width?");
   EXPECT_EQ(refusal({"--zebra"}), "unknown flag --zebra; --help lists the flags");
   EXPECT_EQ(refusal({"--confg", "x"}), "unknown flag --confg; did you mean --config?");
   EXPECT_TRUE(has(refusal({"--=3"}), "unknown flag"));
+}
+
+TEST(Flags, AFlagWithAnotherDashIsToldThatFlagsHaveTwo) {
+  EXPECT_EQ(refusal({"-width", "3"}), "-width: flags have two dashes: --width");
+  EXPECT_EQ(refusal({"-width=3"}), "-width=3: flags have two dashes: --width=3");
+  EXPECT_EQ(refusal({"-learning_rate", "3"}), "-learning_rate: flags have two dashes: --learning_rate");
+  EXPECT_EQ(refusal({"-no-shuffle"}), "-no-shuffle: flags have two dashes: --no-shuffle");
+  EXPECT_EQ(refusal({"-config", "f"}), "-config: flags have two dashes: --config");
+  EXPECT_EQ(refusal({"-help"}), "-help: flags have two dashes: --help");
+  for (const char* dash : {"–", "—", "−"})  // as text editors make of two
+    EXPECT_EQ(refusal({std::string(dash) + "width", "3"}), std::string(dash) + "width: flags have two dashes: --width");
+  EXPECT_TRUE(has(refusal({"—zebra"}), "stray word `—zebra`"));
 }
 
 TEST(Flags, AStrayWordIsNamed) {
