@@ -86,7 +86,9 @@ class Trainer {
   const Checkpoint& weights_from() const;
   std::string tokenizer_to_use() const;
   void require_same_tokens() const;
+  int64_t steps_of(const TrainOptions&) const;
   void count_steps(Flags&);
+  void note_learning_rate();
   void take_memory();
   void seek_recorded(const std::string& path);
   void load_state();

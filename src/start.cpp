@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <tuple>
 
 #include "checkpoint.h"
 #include "devices.h"
@@ -344,20 +345,51 @@ void Trainer::read_data(Flags& flags) {
   probe_.resize(std::min<size_t>(probe_.size(), 1));
 }
 
+// How long a run of these flags is.
+int64_t Trainer::steps_of(const TrainOptions& o) const {
+  double step_rows = double(accumulation_) * o.batch;
+  if (!(o.epochs > 0)) return o.steps;
+  return std::max<int64_t>(1, std::llround(double(o.epochs) * rows_per_epoch_ / step_rows));
+}
+
 // An epoch's rows, and with --epochs the steps of all.
 void Trainer::count_steps(Flags& flags) {
   rows_per_epoch_ = loader_->expected_rows();
   if (o_.epochs > 0 && flags.given("steps") && flags.given("epochs")) fail("--steps and --epochs exclude each other");
   if (flags.given("steps")) o_.epochs = 0;
-  double step_rows = double(accumulation_) * o_.batch;
-  if (o_.epochs > 0) o_.steps = std::max<int64_t>(1, std::llround(double(o_.epochs) * rows_per_epoch_ / step_rows));
+  o_.steps = steps_of(o_);
   if (step_ > o_.steps)
     fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.folder().c_str(),
          (long long)step_);
-  double epochs = double(o_.steps) * step_rows / rows_per_epoch_;
+  if (!resumed_from_.empty() && step_ > 0) note_learning_rate();
+  double step_rows = double(accumulation_) * o_.batch, epochs = double(o_.steps) * step_rows / rows_per_epoch_;
   if (!data_.made && epochs > 1.05)
     notes_ += text("note: every text is seen about %.2g times; after %lld steps the data begins again\n", epochs,
                    (long long)std::ceil(rows_per_epoch_ / step_rows));
+}
+
+// Where the schedule is another than that of the steps up to the checkpoint, the learning rate may jump.
+void Trainer::note_learning_rate() {
+  TrainOptions then;
+  std::string path = resumed_from_.path("state.json");
+  Flags recorded("", "");
+  add_train_flags(recorded, then);
+  for (const auto& [name, value] : record_.get("flags", path).members) recorded.set(name, value.string, path);
+  then.optim.resolve(o_.model.width);
+  int64_t steps = steps_of(then);
+  if (then.epochs > 0 && o_.epochs == 0)
+    notes_ += text("--steps %lld takes the place of --epochs %g, which were %lld steps\n", (long long)o_.steps,
+                   double(then.epochs), (long long)steps);
+  auto schedule_in = [](const OptimizerOptions& o, int64_t steps) {
+    return std::make_tuple(o.lr, o.warmup, o.cooldown, steps);
+  };
+  if (step_ == o_.steps || schedule_in(then.optim, steps) == schedule_in(o_.optim, o_.steps)) return;
+  auto rate = [](const OptimizerOptions& o, int64_t step, int64_t steps) {
+    return double(float(double(o.lr) * schedule(o, step, steps)));
+  };
+  notes_ +=
+      text("note: the learning rate was %g in step %lld and is %g in step %lld\n", rate(then.optim, step_ - 1, steps),
+           (long long)step_, rate(o_.optim, step_, o_.steps), (long long)step_ + 1);
 }
 
 void Trainer::take_memory() {

@@ -32,9 +32,10 @@ bool Trainer::feedback_trained() const {
 
 void Trainer::fail_broken(const std::string& what) const {
   std::vector<std::string> kept = list_checkpoints(o_.out);
-  fail("%s; stopped at step %lld. %s%s. A lower --lr, a longer --warmup or a smaller --clip may help", what.c_str(),
+  const char* clip = o_.optim.clip > 0 ? "a smaller --clip" : "--clip, which is off (--clip 1 bounds the gradient),";
+  fail("%s; stopped at step %lld. %s%s. A lower --lr, a longer --warmup or %s may help", what.c_str(),
        (long long)step_ + 1, kept.empty() ? "There is no checkpoint yet" : "The last good checkpoint is ",
-       kept.empty() ? "" : kept.back().c_str());
+       kept.empty() ? "" : kept.back().c_str(), clip);
 }
 
 // A model that computes nothing must not take the place of the last good one: the loss of a step says what its weights

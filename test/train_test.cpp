@@ -479,6 +479,44 @@ TEST(Train, AFinishedRunShowsItsTableAgainOrGoesOn) {
   expect_refused(run("train", bench.tiny("out")), "train", "continue it with --resume");
 }
 
+TEST(Train, AResumedRunWhoseScheduleHasChangedSaysWhatItsLearningRateWasAndIs) {
+  Bench bench;
+  Words by_epochs = bench.tiny("epochs") + Words{"--lr", "0.003", "--epochs", "0.1"};
+  by_epochs.erase(std::find(by_epochs.begin(), by_epochs.end(), "--steps"),
+                  std::find(by_epochs.begin(), by_epochs.end(), "--steps") + 2);
+  bench.train(by_epochs);
+  bench.train(bench.tiny("steps", 20) + Words{"--lr", "0.003", "--keep", "0"});
+  auto logged_rate = [&](const std::string& out, int step) {
+    for (const Json& line : bench.log(out))
+      if (line.find("lr") && line.get_int("step", "log") == step) return text("%g", line.get_number("lr", "log"));
+    return std::string("no such step");
+  };
+  auto resumed = [&](const std::string& from, const Words& words) {
+    std::filesystem::remove_all(bench / "copy");
+    std::filesystem::copy(bench / from, bench / "copy", std::filesystem::copy_options::recursive);
+    return bench.train(Words{"--resume", bench / "copy", "--threads", "1"} + words).out;
+  };
+  std::string out = resumed("steps", {"--steps", "40"});
+  EXPECT_TRUE(has(out, "--steps is now 40, was 20\n")) << out;
+  EXPECT_TRUE(has(out, "note: the learning rate was 0.0006 in step 20 and is 0.003 in step 21\n")) << out;
+  EXPECT_EQ(logged_rate("copy", 20), "0.0006");
+  EXPECT_EQ(logged_rate("copy", 21), "0.003");
+  const Words changes[] = {{"--lr", "0.001"}, {"--warmup", "100"}, {"--cooldown", "0.9"}, {"--epochs", "1"}};
+  for (const Words& change : changes) {
+    Words more = change[0] == "--epochs" ? Words{} : Words{"--steps", "40"};
+    out = resumed("steps", change + more);
+    std::string note = "the learning rate was 0.0006 in step 20 and is " + logged_rate("copy", 21) + " in step 21\n";
+    EXPECT_TRUE(has(out, note)) << note << out;
+  }
+  int steps = int(bench.log("epochs").back().get_int("step", "log"));
+  out = resumed("epochs", {"--steps", std::to_string(2 * steps)});
+  EXPECT_TRUE(has(out, text("--steps %d takes the place of --epochs 0.1, which were %d steps\n", 2 * steps, steps)))
+      << out;
+  EXPECT_TRUE(has(out, text("in step %d and is ", steps))) << out;
+  for (const Words& same : {Words{}, Words{"--steps", "20"}, Words{"--eval-every", "7"}})
+    EXPECT_FALSE(has(resumed("steps", same), "learning rate was"));
+}
+
 TEST(Train, FlagsChangedOnceStayChanged) {
   Bench bench;
   bench.train(bench.tiny("out", 10));
@@ -764,10 +802,13 @@ TEST(Train, ALossThatIsNotFiniteStopsItAndTheLastGoodCheckpointStays) {
   Ran ran = run("train", {"--resume", bench / "out", "--steps", "20", "--save-every", "1", "--threads", "1"});
   expect_refused(ran, "train", "stopped at step 11");
   EXPECT_TRUE(has(ran.err, "The last good checkpoint is " + bench.checkpoint("out", 10))) << ran.err;
+  EXPECT_TRUE(has(ran.err, "or --clip, which is off (--clip 1 bounds the gradient), may help")) << ran.err;
   EXPECT_EQ(list_checkpoints(bench / "out"), Words{bench.checkpoint("out", 10)});
   EXPECT_TRUE(bench.model("out", 10) == model);
   ran = run("train", bench.tiny("new") + Words{"--init-from", bench / "out"});
   expect_refused(ran, "train", "There is no checkpoint yet");
+  ran = run("train", bench.tiny("clipped") + Words{"--init-from", bench / "out", "--clip", "1"});
+  expect_refused(ran, "train", "or a smaller --clip may help");
 
   // A step whose loss is finite may still leave weights that compute nothing: they are not saved.
   bench.train(bench.tiny("late", 10) + Words{"--keep", "1"});
