@@ -17,7 +17,7 @@
 
 #include "json.h"
 #include "safetensors.h"
-#include "tokenizer.h"
+#include "tokenizer_flags.h"
 
 struct CheckpointContents {
   std::vector<TensorView> model, optimizer;
@@ -62,5 +62,6 @@ class Checkpoint {
 Checkpoint find_checkpoint(const std::string& path);
 // Does a path name a checkpoint, whole or not, rather than a run's folder?
 bool names_checkpoint(const std::string& path);
-// The tokenizer of a checkpoint's model: ids only where it has none.
-Tokenizer read_tokenizer(const Checkpoint&, int vocab, int end_of_text);
+// The tokenizer of a checkpoint's model, which ends a text as that does: its own, or the one given; ids only where there
+// is neither. Fails where the one given has other ids, or the flags say otherwise.
+Tokenizer read_tokenizer(const Checkpoint&, int vocab, int end_of_text, const TokenizerFlags& given = {});

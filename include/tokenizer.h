@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,10 @@ class Tokenizer {
   // A tokenizer.json that Hugging Face's library loads and that encodes identically.
   std::string to_json() const;
 
-  int vocab() const;        // ids are below it; some may stand for nothing
-  int end_of_text() const;  // the special <|endoftext|>, else the one that ends a text by another name; −1: none
+  int vocab() const;  // ids are below it; some may stand for nothing
+  // The token that ends a text: the one of ending_with, else the special of a known name, as <|endoftext|>; −1: none.
+  int end_of_text() const;
+  Tokenizer ending_with(int token) const;  // the same with another end of text
   Pattern pattern() const;
   const std::vector<Special>& specials() const;
   uint32_t checksum() const;  // of all that encoding depends on
@@ -53,6 +56,7 @@ class Tokenizer {
  private:
   friend class Encoder;
   std::shared_ptr<const Tables> tables_;  // shared: a copy costs nothing
+  std::optional<int> end_of_text_;        // where it is not the tables'
 };
 
 // Encodes much text fast: remembers how pieces were encoded. One a thread.

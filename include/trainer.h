@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct TrainOptions {
   std::string preset = "nano", fusion = "gate", plain_input = "raw";
   ModelConfig model;
   // Data
-  std::string data = "sums", pack = "documents", tokenizer;
+  std::string data = "sums", pack = "documents";
+  TokenizerFlags tokenizer;
   int vocab = 512;
   int64_t val_tokens = kHeldOutTokens;
   float epochs = 0;
@@ -84,8 +86,8 @@ class Trainer {
   void resolve(Flags&);
   void read_data(Flags&);
   const Checkpoint& weights_from() const;
-  std::string tokenizer_to_use() const;
-  void require_same_tokens() const;
+  std::optional<Tokenizer> tokenizer_of_weights(const Flags&) const;
+  DataOptions data_options(const std::optional<Tokenizer>& of_weights) const;
   int64_t steps_of(const TrainOptions&) const;
   void count_steps(Flags&);
   void note_learning_rate();

@@ -6,13 +6,14 @@
 #include "config.h"
 #include "corpus.h"
 #include "data.h"
-#include "tokenizer.h"
+#include "tokenizer_flags.h"
 
 struct DataOptions {
-  std::string data = "sums";  // as --data takes it
-  std::string tokenizer;      // a file, "bytes", or empty: the one beside token files, else a BPE trained on the text
-  int vocab = 512;            // its ids at most
-  int context = 64;           // the corpus is made for documents of at most so many tokens
+  std::string data = "sums";            // as --data takes it
+  TokenizerFlags tokenizer;             // without a path: the one beside token files, else a BPE trained on the text
+  const Tokenizer* of_model = nullptr;  // that of weights that are there already, in place of all these
+  int vocab = 512;                      // its ids at most
+  int context = 64;                     // the corpus is made for documents of at most so many tokens
   int64_t seed = 1;
 };
 

@@ -288,16 +288,28 @@ bool Checkpoint::has(const std::string& name) const {
 
 Json Checkpoint::read_json(const std::string& name) const { return parse_json(read_file(path(name)), path(name)); }
 
-Tokenizer read_tokenizer(const Checkpoint& checkpoint, int vocab, int end_of_text) {
-  if (checkpoint.has("tokenizer.json")) {
-    std::string path = checkpoint.path("tokenizer.json");
-    Tokenizer tokenizer = Tokenizer::load(path);
-    if (tokenizer.vocab() > vocab)
-      fail("%s has %d ids, but the model a vocabulary of %d", path.c_str(), tokenizer.vocab(), vocab);
-    return tokenizer;
+// Weights mean ids, and ids what the tokenizer says.
+static void require_same_ids(const Tokenizer& now, const Tokenizer& then, const std::string& path) {
+  for (int id = 0; id < std::min(now.vocab(), then.vocab()); ++id)
+    if (now.bytes_of(id) != then.bytes_of(id))
+      fail("--tokenizer is another than %s, which the weights know: from id %d on they differ", path.c_str(), id);
+}
+
+Tokenizer read_tokenizer(const Checkpoint& checkpoint, int vocab, int end_of_text, const TokenizerFlags& given) {
+  std::string own = checkpoint.has("tokenizer.json") ? checkpoint.path("tokenizer.json") : "";
+  std::string name = given.path.empty() ? own : given.path;
+  if (name.empty()) {
+    given.require_nothing(checkpoint.folder());
+    if (vocab == Tokenizer().vocab()) return {};  // from before checkpoints had one
+    if (end_of_text < 0)
+      fail("%s: it holds no tokenizer.json, and no token of its model ends a text", checkpoint.folder().c_str());
+    return Tokenizer::ids_only(vocab, end_of_text);
   }
-  if (vocab == Tokenizer().vocab()) return {};  // from before checkpoints had one
-  if (end_of_text < 0)
-    fail("%s: it holds no tokenizer.json, and no token of its model ends a text", checkpoint.folder().c_str());
-  return Tokenizer::ids_only(vocab, end_of_text);
+  Tokenizer tokenizer = given.path.empty() ? Tokenizer::load(own) : given.load();
+  if (tokenizer.vocab() > vocab)
+    fail("%s has %d ids, but the model a vocabulary of %d", name.c_str(), tokenizer.vocab(), vocab);
+  if (!own.empty() && !given.path.empty()) require_same_ids(tokenizer, Tokenizer::load(own), own);
+  tokenizer = tokenizer.ending_with(end_of_text);
+  given.require(tokenizer, name);
+  return tokenizer;
 }

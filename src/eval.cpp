@@ -25,10 +25,12 @@ static int64_t recorded_seed(const Checkpoint& checkpoint) {
 }
 
 // `given`: --data, or empty where what the model was trained on is meant.
-static TrainingData read_data(const std::string& given, const Checkpoint& checkpoint, const ModelConfig& config) {
+static TrainingData read_data(const std::string& given, const TokenizerFlags& flags, const Checkpoint& checkpoint,
+                              const ModelConfig& config) {
+  Tokenizer tokenizer = read_tokenizer(checkpoint, config.vocab, config.end_of_text, flags);
   DataOptions o;
+  o.of_model = &tokenizer;
   o.data = given, o.context = config.context, o.seed = recorded_seed(checkpoint);
-  if (checkpoint.has("tokenizer.json")) o.tokenizer = checkpoint.path("tokenizer.json");
   if (!given.empty()) return read_training_data(o);
   o.data = recorded_flag(checkpoint, "data");
   try {
@@ -48,6 +50,7 @@ int main(int argc, char** argv) {
   return run_program("eval", [&] {
     std::string model_path = "out", data, pack, device = "auto";
     int threads = 0;
+    TokenizerFlags tokenizer;
     int64_t held_out = kHeldOutTokens;
     bool json = false;
     Flags flags(
@@ -56,6 +59,7 @@ int main(int argc, char** argv) {
     flags.section("Evaluation");
     flags.add("model", &model_path, "a checkpoint's folder, or an --out folder whose latest is meant");
     flags.add("data", &data, "as for ./train; empty: what the model was trained on");
+    tokenizer.add(flags, "as for ./train, where the model has none of its own; empty: its own");
     flags.choice("pack", &pack, {"", "documents", "stream"}, "as for ./train; empty: as it was trained");
     flags.add("val-tokens", &held_out, "held-out tokens to look at, at most", 2, INT64_MAX);
     flags.choice("device", &device, {"auto", "cpu", "cuda"}, "where the kernels run");
@@ -67,7 +71,7 @@ int main(int argc, char** argv) {
     Checkpoint checkpoint = find_checkpoint(model_path);
     ModelConfig config = read_config(checkpoint);
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
-    TrainingData split = read_data(data, checkpoint, config);
+    TrainingData split = read_data(data, tokenizer, checkpoint, config);
     require_vocabulary(split, config, checkpoint.folder());
     Plan plan;
     const Kernels& kernels = kernels_for(device);

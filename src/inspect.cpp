@@ -99,6 +99,10 @@ std::string describe_shard(const std::string& path, const Tokenizer* tokenizer) 
   }
   line("frequent", describe_frequent(counts, size, tokenizer));
   if (!tokenizer) return out;
+  if (tokenizer->end_of_text() < 0) {
+    line("documents", "which token ends one is not known; --end-token says so");
+    return out;
+  }
   std::vector<int64_t> starts = find_documents(tokens, tokenizer->end_of_text());
   line("documents", describe_documents(tokens, starts, tokenizer->end_of_text()));
   for (size_t i = 0; i < std::min(kSamples, starts.size()); ++i)

@@ -53,6 +53,7 @@ int64_t read_count(const Json& json, const std::string& name, const std::string&
 // All that the shards' bytes depend on, but for the inputs.
 Json options_to_json(const PrepareOptions& o, const Tokenizer& tokenizer) {
   return Json::object({{"tokenizer", text("%d ids, checksum %08x", tokenizer.vocab(), tokenizer.checksum())},
+                       {"end-token", std::string(tokenizer.bytes_of(tokenizer.end_of_text()))},
                        {"field", o.documents.field},
                        {"prompt-field", o.documents.prompt_field},
                        {"separator", o.documents.separator},
@@ -124,7 +125,8 @@ Journal read_journal(const Json& json, const std::string& path) {
 void require_same_options(const Json& then, const Json& now, const std::string& folder) {
   for (const auto& [name, value] : now.members) {
     const Json* before = then.find(name);
-    if (before && write_json(*before) == write_json(value)) continue;
+    bool unrecorded = !before && name == "end-token";  // from before it was
+    if (unrecorded || (before && write_json(*before) == write_json(value))) continue;
     std::string was = before ? write_json(*before) : "unknown", is = write_json(value);
     if (name == "tokenizer")
       fail("%s was begun with another tokenizer: %s, and now %s", folder.c_str(), was.c_str(), is.c_str());

@@ -17,10 +17,11 @@
 namespace {
 
 struct SampleOptions {
-  std::string model = "out", tokenizer, mode = "", weights = "f32", prompt, prompts, device = "auto", stop;
+  std::string model = "out", mode = "", weights = "f32", prompt, prompts, device = "auto", stop;
   int threads = 0, batch = 16;
   int64_t seed = 1;
   bool echo = true;
+  TokenizerFlags tokenizer;
   Generation generation;
   std::string source() const { return prompts == "-" ? "standard input" : prompts; }
 };
@@ -28,7 +29,7 @@ struct SampleOptions {
 void add_flags(Flags& f, SampleOptions& o) {
   f.section("Model");
   f.add("model", &o.model, "a checkpoint's folder, or an --out folder whose latest is meant");
-  f.add("tokenizer", &o.tokenizer, "as for ./train, where the model has none of its own; empty: its own");
+  o.tokenizer.add(f, "as for ./train, where the model has none of its own; empty: its own");
   f.choice("mode", &o.mode, {"", "standard", "soft", "fused", "sequential"},
            "how states are fed back; empty: soft, or standard where the model has no feedback");
   f.add("prefill-passes", &o.generation.prefill_passes, "fused passes over the prompt in mode fused", 1, 1000);
@@ -208,11 +209,7 @@ int main(int argc, char** argv) {
     start_threads(o.threads);
     Checkpoint checkpoint = find_checkpoint(o.model);
     ModelConfig config = read_config(checkpoint);
-    Tokenizer tokenizer = o.tokenizer.empty() ? read_tokenizer(checkpoint, config.vocab, config.end_of_text)
-                                              : Tokenizer::load(o.tokenizer);
-    if (tokenizer.vocab() > config.vocab)
-      fail("--tokenizer %s has %d ids, but the model a vocabulary of %d", o.tokenizer.c_str(), tokenizer.vocab(),
-           config.vocab);
+    Tokenizer tokenizer = read_tokenizer(checkpoint, config.vocab, config.end_of_text, o.tokenizer);
     bool feedback = config.fusion != Fusion::none;
     if (o.mode.empty()) o.mode = feedback_is_trained(checkpoint, config) ? "soft" : "standard";
     o.generation.mode = decode_mode_named(o.mode);

@@ -9,6 +9,7 @@
 #include "devices.h"
 #include "error.h"
 #include "program.h"
+#include "shards.h"
 #include "trainer.h"
 #include "utf8.h"
 
@@ -21,8 +22,8 @@ constexpr const char* kModelFlags[] = {"model",       "layers",         "width",
                                        "rope-theta",  "residual-scale", "fusion",
                                        "plain-input", "head-gate",      "branch-norm"};
 // … and what its data, their order and its state depend on.
-constexpr const char* kDataFlags[] = {"data",  "tokenizer",    "vocab",     "pack", "seq",
-                                      "batch", "batch-tokens", "optimizer", "seed"};
+constexpr const char* kDataFlags[] = {"data", "tokenizer", "pattern",      "end-token", "vocab", "pack",
+                                      "seq",  "batch",     "batch-tokens", "optimizer", "seed"};
 // Flags that belong to one start of the program, not to the run.
 constexpr const char* kOfOneStart[] = {"resume", "init-from", "dump", "out", "threads", "device"};
 
@@ -125,13 +126,6 @@ void require_utf8(const char* flag, const std::string& name) {
     fail("--%s %s: the name is not UTF-8, so that no checkpoint can record it; rename it", flag, visible(name).c_str());
 }
 
-// Weights mean ids, and ids what the tokenizer says.
-void require_same_ids(const Tokenizer& now, const Tokenizer& then, const std::string& path) {
-  for (int id = 0; id < std::min(now.vocab(), then.vocab()); ++id)
-    if (now.bytes_of(id) != then.bytes_of(id))
-      fail("--tokenizer is another than %s, which the weights know: from id %d on they differ", path.c_str(), id);
-}
-
 // Files in the way of checkpoints, which would be met only when the first is saved.
 void require_room_for_checkpoints(const std::string& out) {
   if (file_exists(out)) fail("%s is a file; a run needs a folder", out.c_str());
@@ -149,7 +143,7 @@ void Trainer::check_names(const Flags& flags) const {
   for (auto [flag, name] : files)
     if (flags.given(flag) && name->empty()) fail("--%s is empty; name a file or folder, or leave the flag out", flag);
   if (!o_.resume.empty() && !o_.init_from.empty()) fail("--resume and --init-from exclude each other");
-  if (flags.given("vocab") && !o_.tokenizer.empty())
+  if (flags.given("vocab") && !o_.tokenizer.path.empty())
     fail("--vocab and --tokenizer exclude each other: a tokenizer has as many ids as it has");
   if (flags.given("out")) require_utf8("out", o_.out);
 }
@@ -234,9 +228,10 @@ void Trainer::take_record(Flags& flags, const Json& recorded, const std::string&
     if (given == value.string) continue;
     if (!may_change(name, given))
       fail(
-          "--%s %s: the run in %s has %s; leave the flag out to continue it, or start another run (--init-from takes "
-          "its weights)",
-          name.c_str(), given.c_str(), parent_of(path).c_str(), value.string.empty() ? "none" : value.string.c_str());
+          "--%s %s: the run in %s %s; leave the flag out to continue it, or start another run (--init-from takes its "
+          "weights)",
+          name.c_str(), given.c_str(), parent_of(path).c_str(),
+          value.string.empty() ? "was started without it" : ("has " + value.string).c_str());
     other_order_ |= name == "pack" || name == "seq" || name == "seed";
     notes_ += text("--%s is now %s, was %s\n", name.c_str(), given.c_str(), value.string.c_str());
   }
@@ -300,30 +295,32 @@ void Trainer::resolve(Flags& flags) {
 // The checkpoint that is continued, or whose weights are taken over, if there is one.
 const Checkpoint& Trainer::weights_from() const { return resumed_from_.empty() ? init_from_ : resumed_from_; }
 
-// A checkpoint brings its tokenizer; a run that was stopped before its first one has left it in its folder.
-std::string Trainer::tokenizer_to_use() const {
-  const Checkpoint& from = weights_from();
-  bool asked = resumed_from_.empty() && !o_.tokenizer.empty();
-  if (asked) return o_.tokenizer;
-  if (from.has("tokenizer.json")) return from.path("tokenizer.json");
+// A run that was stopped before its first checkpoint has left the tokenizer that it trained in its folder.
+DataOptions Trainer::data_options(const std::optional<Tokenizer>& of_weights) const {
   std::string left = o_.out + "/tokenizer.json";
-  return restarted_ && file_exists(left) ? left : o_.tokenizer;
+  DataOptions o{.data = o_.data, .tokenizer = o_.tokenizer, .vocab = o_.vocab, .context = o_.model.context};
+  o.seed = o_.seed, o.of_model = of_weights ? &*of_weights : nullptr;
+  bool trained = o_.tokenizer.path.empty() && !names_shards(o_.data);
+  if (restarted_ && trained && file_exists(left)) o.tokenizer.path = left;
+  return o;
 }
 
-void Trainer::require_same_tokens() const {
+// The tokenizer of the weights that are there already: their own, unless they are taken over and it is named.
+std::optional<Tokenizer> Trainer::tokenizer_of_weights(const Flags& flags) const {
   const Checkpoint& from = weights_from();
-  if (from.empty()) return;
-  require_vocabulary(data_, read_config(from), from.folder());
-  std::string path = from.path("tokenizer.json");
-  if (!init_from_.empty() && !o_.tokenizer.empty() && from.has("tokenizer.json"))
-    require_same_ids(data_.tokenizer, Tokenizer::load(path), path);
+  if (from.empty()) return std::nullopt;
+  ModelConfig config = read_config(from);
+  TokenizerFlags given = o_.tokenizer;
+  if (!resumed_from_.empty() && !flags.given("tokenizer")) given.path = "";  // as it was then, and may be gone
+  return read_tokenizer(from, config.vocab, config.end_of_text, given);
 }
 
 void Trainer::read_data(Flags& flags) {
   require_utf8("data", o_.data);
   Pack pack = o_.pack == "stream" ? Pack::stream : Pack::documents;
+  std::optional<Tokenizer> of_weights = tokenizer_of_weights(flags);
   try {
-    data_ = read_training_data({o_.data, tokenizer_to_use(), o_.vocab, o_.model.context, o_.seed});
+    data_ = read_training_data(data_options(of_weights));
   } catch (const Error& e) {
     if (resumed_from_.empty() || flags.given("data")) throw;
     fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(),
@@ -333,7 +330,11 @@ void Trainer::read_data(Flags& flags) {
       uint32_t(record_.get_int("data_checksum", resumed_from_.path("state.json"))) != data_.checksum)
     fail("--data %s: the run in %s was trained on other data; has the file changed?", o_.data.c_str(),
          resumed_from_.folder().c_str());
-  require_same_tokens();
+  if (const Checkpoint& from = weights_from(); !from.empty())
+    require_vocabulary(data_, read_config(from), from.folder());
+  // Where a file was named, what it was found beside may be another the next time.
+  if (resumed_from_.empty() && !o_.tokenizer.path.empty() && data_.tokenizer.end_of_text() >= 0)
+    o_.tokenizer.end_token = data_.tokenizer.bytes_of(data_.tokenizer.end_of_text());
   o_.model.vocab = data_.vocabulary.size, o_.model.end_of_text = data_.vocabulary.end_of_text;
   loader_ = std::make_unique<Loader>(data_.train, data_.vocabulary, pack, o_.model.context, uint64_t(o_.seed));
   auto held_out = [&](int rows) {

@@ -19,7 +19,7 @@
 #include "program.h"
 #include "shards.h"
 #include "signals.h"
-#include "tokenizer.h"
+#include "tokenizer_flags.h"
 
 namespace {
 
@@ -150,21 +150,6 @@ int train(int argc, char** argv) {
 
 // --- Encoding and decoding
 
-struct TokenizerFlags {
-  std::string path, pattern;
-  void add(Flags& f, const std::string& help,
-           const std::string& pattern_help = "of a tiktoken file that is not known by its size: how it cuts text") {
-    f.add("tokenizer", &path, help);
-    std::vector<std::string> words = pattern_names();
-    words.insert(words.begin(), "");
-    f.choice("pattern", &pattern, words, pattern_help);
-  }
-  Tokenizer load() const {
-    if (path.empty()) fail("give the tokenizer: --tokenizer FILE (or bytes)");
-    return Tokenizer::load(path, pattern);
-  }
-};
-
 constexpr const char* kTokenizerFiles = "a tokenizer.json, tiktoken's ranks, GPT-2's files, or bytes";
 
 std::string read_input(const std::vector<std::string>& files) {
@@ -268,22 +253,21 @@ int decode(int argc, char** argv) {
 constexpr int64_t kTokenizerBytes = 100'000'000;  // of the input, that a tokenizer is trained on where none is given
 
 // The tokenizer of a folder, which has to be one that the flags would have made. `most`: --vocab, or 0.
-Tokenizer tokenizer_in(const std::string& folder, const std::string& pattern, int most) {
-  std::string path = folder + "/tokenizer.json";
-  Tokenizer t = Tokenizer::load(path);
+Tokenizer tokenizer_in(const std::string& folder, TokenizerFlags flags, int most) {
+  flags.path = folder + "/tokenizer.json";
+  Tokenizer t = flags.load_for_documents();
   if (most > 0 && t.vocab() > most)
-    fail("%s has %d ids, more than --vocab %d: choose another folder", path.c_str(), t.vocab(), most);
-  if (!pattern.empty() && t.pattern() != pattern_named(pattern))
-    fail("%s has the pattern %s, not %s: choose another folder", path.c_str(), name_of(t.pattern()), pattern.c_str());
-  say("tokenizer", text("%s: %d ids", path.c_str(), t.vocab()));
+    fail("%s has %d ids, more than --vocab %d: choose another folder", flags.path.c_str(), t.vocab(), most);
+  say("tokenizer", text("%s: %d ids", flags.path.c_str(), t.vocab()));
   return t;
 }
 
 // A tokenizer for the data: the one given, or that of the folder, or one trained on how the input begins.
-Tokenizer tokenizer_for(PrepareOptions& o, const TokenizerFlags& given, int vocab, bool vocab_given) {
-  if (!given.path.empty()) return given.load();
+Tokenizer tokenizer_for(PrepareOptions& o, const TokenizerFlags& flags, int vocab, bool vocab_given) {
+  TokenizerFlags given = flags.in_folder(o.out);
+  if (!given.path.empty()) return given.load_for_documents();
   if (file_exists(o.out)) fail("--out %s: a file has that name", o.out.c_str());
-  if (file_exists(o.out + "/tokenizer.json")) return tokenizer_in(o.out, given.pattern, vocab_given ? vocab : 0);
+  if (file_exists(o.out + "/tokenizer.json")) return tokenizer_in(o.out, given, vocab_given ? vocab : 0);
   DocumentReader listing(o.documents);
   for (const InputFile& file : listing.files()) {
     if (file.path == "-") o.documents.standard_input = read_standard_input(kTokenizerBytes);
@@ -297,6 +281,7 @@ Tokenizer tokenizer_for(PrepareOptions& o, const TokenizerFlags& given, int voca
   head.most_bytes = kTokenizerBytes;
   Pattern pattern = given.pattern.empty() ? Pattern::llama3 : pattern_named(given.pattern);
   Trained trained = train_tokenizer(head, pattern, vocab, special_tokens(""));
+  given.require(trained.tokenizer, "the tokenizer that is trained");
   say("tokenizer", trained.made);
   return trained.tokenizer;
 }
@@ -312,7 +297,7 @@ void add_data_flags(Flags& f, PrepareOptions& o, TokenizerFlags& tokenizer, int*
   f.add("save-seconds", &o.save_seconds, "work that a kill may cost", 0, 1e6f);
   f.section("Tokenizer");
   tokenizer.add(f, std::string(kTokenizerFiles) + "; empty: the folder's, or a new one",
-                "how a new one cuts text [llama3], or a tiktoken file that is not known by its size");
+                "how a new one cuts text (empty: llama3)");
   f.add("vocab", vocab, "ids of a new one, which is trained on the input's first 100 MB", 257, 1 << 24);
   add_document_flags(f, o.documents);
 }
@@ -377,6 +362,7 @@ int data(int argc, char** argv) {
   start_threads(threads);
   double start = seconds_now();
   Tokenizer t = tokenizer_for(o, tokenizer, vocab, flags.given("vocab"));
+  require_end_of_text(t, tokenizer.path.empty() ? o.out + "/tokenizer.json" : tokenizer.path);
   catch_stop_signals();
   Watch watch;
   PrepareResult r = prepare_data(o, t, std::ref(watch));
@@ -395,13 +381,17 @@ int data(int argc, char** argv) {
 
 // --- Inspecting token files
 
-// The tokenizer beside a file, if there is one.
-const Tokenizer* tokenizer_beside(const std::string& file, std::map<std::string, Tokenizer>& known) {
+// The tokenizer of a file: the one given, else the one beside it; null where there is neither.
+const Tokenizer* tokenizer_of(const std::string& file, const TokenizerFlags& given,
+                              std::map<std::string, Tokenizer>& known) {
   std::string folder = std::filesystem::path(file).parent_path().string();
-  std::string path = (folder.empty() ? "" : folder + "/") + "tokenizer.json";
-  auto found = known.find(path);
-  if (found != known.end()) return &found->second;
-  return file_exists(path) ? &known.emplace(path, Tokenizer::load(path)).first->second : nullptr;
+  if (folder.empty()) folder = ".";
+  if (auto found = known.find(folder); found != known.end()) return &found->second;
+  TokenizerFlags flags = given.in_folder(folder);
+  if (flags.path.empty() && file_exists(folder + "/tokenizer.json")) flags.path = folder + "/tokenizer.json";
+  if (!flags.path.empty()) return &known.emplace(folder, flags.load_for_documents()).first->second;
+  given.require_nothing(file);
+  return nullptr;
 }
 
 int inspect(int argc, char** argv) {
@@ -414,8 +404,7 @@ int inspect(int argc, char** argv) {
   flags.parse(argc, argv);
   if (words.empty()) fail("inspect: give token files, or a folder of these");
   std::map<std::string, Tokenizer> known;
-  Tokenizer given;
-  if (!tokenizer.path.empty()) given = tokenizer.load();
+  if (!tokenizer.path.empty()) tokenizer.load();  // what is wrong with it is no fault of the files
   for (const std::string& word : words) {
     if (!folder_exists(word)) {
       files.push_back(word);
@@ -426,7 +415,7 @@ int inspect(int argc, char** argv) {
   }
   int status = 0;
   for (const std::string& file : files) try {
-      std::string shown = describe_shard(file, tokenizer.path.empty() ? tokenizer_beside(file, known) : &given);
+      std::string shown = describe_shard(file, tokenizer_of(file, tokenizer, known));
       print(isatty(1) ? visible(shown) : shown);
     } catch (const Error& e) {
       std::fflush(stdout);

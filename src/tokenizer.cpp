@@ -98,12 +98,12 @@ static uint32_t checksum_of(const Tokenizer::Tables& t) {
   return crc32c(crc, &t.whole_first, sizeof t.whole_first);
 }
 
-// The name that a document's end has, in order of preference.
+// The name that a document's end has, in order of preference; −1: none, and no other is guessed to be it.
 static int find_end_of_text(const std::vector<Tokenizer::Special>& specials) {
   for (const char* name : {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|im_end|>"})
     for (const Tokenizer::Special& special : specials)
       if (special.text == name) return special.id;
-  return specials.empty() ? -1 : specials.back().id;
+  return -1;
 }
 
 void Tokenizer::Tables::finish() {
@@ -156,14 +156,19 @@ Tokenizer Tokenizer::ids_only(int vocab, int end_of_text) {
   tables->specials = {{std::string(tables->vocabulary.bytes(end_of_text)), end_of_text}};
   tables->finish();
   Tokenizer tokenizer;
-  tokenizer.tables_ = tables;
+  tokenizer.tables_ = tables, tokenizer.end_of_text_ = end_of_text;
   return tokenizer;
 }
 
 bool Tokenizer::reads_text() const { return tables_->byte_token[0] >= 0; }
 
 int Tokenizer::vocab() const { return tables_->vocabulary.size(); }
-int Tokenizer::end_of_text() const { return tables_->end_of_text; }
+int Tokenizer::end_of_text() const { return end_of_text_.value_or(tables_->end_of_text); }
+Tokenizer Tokenizer::ending_with(int token) const {
+  Tokenizer other = *this;
+  other.end_of_text_ = token;
+  return other;
+}
 Pattern Tokenizer::pattern() const { return tables_->pattern; }
 const std::vector<Tokenizer::Special>& Tokenizer::specials() const { return tables_->specials; }
 uint32_t Tokenizer::checksum() const { return tables_->checksum; }
@@ -325,7 +330,8 @@ Encoder::~Encoder() = default;
 
 void Encoder::encode(std::string_view text, std::vector<int>* tokens, bool specials_allowed) {
   const Tokenizer::Tables& t = *tokenizer_.tables_;
-  if (!tokenizer_.reads_text()) fail("nothing is known of these tokens but their ids: name their tokenizer");
+  if (!tokenizer_.reads_text())
+    fail("nothing is known of these tokens but their ids: name their tokenizer with --tokenizer");
   const TextFinder& finder = specials_allowed ? t.allowed : t.always;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = begin;

@@ -104,7 +104,7 @@ struct Tokenizer::Tables {
   TokenTable whole;
   std::vector<uint8_t> special;  // an id
   TextFinder always, allowed;
-  int end_of_text = -1;  // −1: the tokenizer has no special
+  int end_of_text = -1;  // −1: no special has a known name
   uint32_t checksum = 0;
 
   Tables() = default;

@@ -7,10 +7,11 @@ void add_train_flags(Flags& f, TrainOptions& o) {
       "data", &o.data,
       "token files (a folder of *.bin, or a pattern like 'd/*.bin'; those with val in their name are held out), a text "
       "file (its last tenth held out), or the built-in corpus: sums, all, or a mix like sums=8,cups=1");
-  f.add("tokenizer", &o.tokenizer,
-        "tokenizer.json, tiktoken's ranks, GPT-2's folder, or bytes; empty: the one beside token files, else a BPE "
-        "trained "
-        "on the text");
+  o.tokenizer.add(
+      f,
+      "tokenizer.json, tiktoken's ranks, GPT-2's folder, or bytes; empty: the one beside token files, else a "
+      "BPE trained on the text",
+      "how a BPE that is trained cuts text (empty: llama3, and qwen2 for the built-in corpus)");
   f.add("vocab", &o.vocab, "ids of a BPE that is trained, at most (257: bytes)", 257, 1 << 20);
   f.choice("pack", &o.pack, {"documents", "stream"},
            "documents are segments that see only themselves, or one stream across borders");

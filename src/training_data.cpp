@@ -31,19 +31,22 @@ int64_t count_documents(const std::vector<Tokens>& shards, int end_of_text) {
 
 // --- Texts
 
-void take_vocabulary(TrainingData& data) {
-  data.vocabulary = vocabulary_of(data.tokenizer);
-  if (data.vocabulary.end_of_text < 0) fail("the tokenizer has no special token that could end a document");
-}
-
-// The tokenizer that is asked for, or a BPE trained on the text.
-Tokenizer tokenizer_for(const DataOptions& o, Pattern pattern, const std::vector<TextDocument>& documents) {
-  if (!o.tokenizer.empty()) return Tokenizer::load(o.tokenizer);
-  if (o.vocab == Tokenizer().vocab()) return {};
-  PieceCounts counts(pattern);
-  for (const TextDocument& document : documents)
-    for (const TextPart& part : document.parts) counts.add(part.text);
-  return train_bpe(counts, o.vocab);
+// The tokenizer that is asked for, or a BPE trained on the text, cut by the pattern that is asked for or the usual one.
+Tokenizer tokenizer_for(const DataOptions& o, Pattern usual, const std::vector<TextDocument>& documents) {
+  bool chosen = o.of_model || !o.tokenizer.path.empty();
+  Tokenizer tokenizer;  // bytes
+  std::string name = o.of_model ? "the model's tokenizer" : chosen ? o.tokenizer.path : "the tokenizer that is trained";
+  if (chosen) {
+    tokenizer = o.of_model ? *o.of_model : o.tokenizer.load_for_documents();
+  } else if (o.vocab > tokenizer.vocab()) {
+    PieceCounts counts(o.tokenizer.pattern.empty() ? usual : pattern_named(o.tokenizer.pattern));
+    for (const TextDocument& document : documents)
+      for (const TextPart& part : document.parts) counts.add(part.text);
+    tokenizer = train_bpe(counts, o.vocab);
+  }
+  o.tokenizer.require(tokenizer, name);
+  require_end_of_text(tokenizer, name);
+  return tokenizer;
 }
 
 void describe(TrainingData& data, const std::string& what) {
@@ -71,7 +74,7 @@ TrainingData read_text_data(const DataOptions& o) {
   TrainingData data;
   TextFile file = read_text_file(o.data);
   data.tokenizer = tokenizer_for(o, Pattern::llama3, file.train);
-  take_vocabulary(data);
+  data.vocabulary = vocabulary_of(data.tokenizer);
   TextSplit split = tokenize(file, data.tokenizer);
   data.train = {split.train}, data.validation = {split.validation};
   describe(data, o.data);
@@ -97,7 +100,7 @@ TrainingData make_corpus_data(const DataOptions& o) {
   data.puzzles = make_puzzles(mix, Split::validation, uint64_t(o.seed), kHeldOutDocuments, o.context);
   // Digits are tokens of their own: what a token is should not say what a sum is.
   data.tokenizer = tokenizer_for(o, Pattern::qwen2, as_documents(puzzles));
-  take_vocabulary(data);
+  data.vocabulary = vocabulary_of(data.tokenizer);
   data.train = {tokenize(as_documents(puzzles), data.tokenizer)};
   data.validation = {tokenize(as_documents(data.puzzles), data.tokenizer)};
   data.made = true;
@@ -114,22 +117,52 @@ std::string folder_of(const std::string& path) {
 
 // The tokenizer that is asked for, which has to be the one that lies beside the files where one does; where there is
 // none, the ids are those that llm.c uses: GPT-2's in files of 16 bits, Llama 3's in those of 32.
-Tokenizer tokenizer_of_files(const DataOptions& o, const std::string& first, int bits) {
+Tokenizer tokenizer_of_files(const DataOptions& o, TokenizerFlags flags, const std::string& first, int bits) {
   std::string beside = folder_of(first) + "/tokenizer.json";
-  bool is_beside = file_exists(beside);
-  if (o.tokenizer.empty() && !is_beside)
+  bool is_beside = file_exists(beside), of_model = o.of_model && o.of_model->reads_text();
+  bool chosen = of_model || !flags.path.empty();
+  if (!chosen && !is_beside) {
+    flags.require_nothing(first);
     return bits == 16 ? Tokenizer::ids_only(50257, 50256) : Tokenizer::ids_only(128256, 128000);
-  Tokenizer tokenizer = Tokenizer::load(o.tokenizer.empty() ? beside : o.tokenizer);
-  if (!o.tokenizer.empty() && is_beside && Tokenizer::load(beside).checksum() != tokenizer.checksum())
-    fail("%s is not the tokenizer of %s, which is %s", o.tokenizer.c_str(), first.c_str(), beside.c_str());
+  }
+  if (!chosen) flags.path = beside;
+  Tokenizer tokenizer = of_model ? *o.of_model : flags.load_for_documents();
+  std::string name = of_model ? "the model's tokenizer" : flags.path;
+  if (chosen && is_beside && Tokenizer::load(beside).checksum() != tokenizer.checksum())
+    fail("%s is not the tokenizer of %s, which is %s", name.c_str(), first.c_str(), beside.c_str());
   return tokenizer;
 }
 
-// Files that begin with a special token are divided by it: some vocabularies have one that begins a document.
-int divider(const Tokenizer& tokenizer, const std::vector<Tokens>& shards) {
-  for (const Tokens& shard : shards)
-    if (shard.size() > 0) return tokenizer.is_special(shard[0]) ? shard[0] : tokenizer.end_of_text();
-  return tokenizer.end_of_text();
+// What divides files into documents: the token that is said to (`said`), which has to be in them; else the special token
+// with which they begin, as some vocabularies have one that begins a document; else the one that ends a text.
+int divider(const Tokenizer& tokenizer, bool said, const std::vector<Tokens>& shards) {
+  int end = tokenizer.end_of_text();
+  auto shard = std::find_if(shards.begin(), shards.end(), [](const Tokens& shard) { return shard.size() > 0; });
+  if (shard == shards.end() || !tokenizer.is_special((*shard)[0]) || (*shard)[0] == end) return end;
+  if (!said) return (*shard)[0];
+  int64_t looked = std::min(kLooked, shard->size());
+  if (shard->part(0, looked).find(end) == looked)
+    fail("%s begins with `%s`, and `%s`, which should end its texts (--end-token), is not among its first %s tokens",
+         shard->name().c_str(), std::string(tokenizer.bytes_of((*shard)[0])).c_str(),
+         std::string(tokenizer.bytes_of(end)).c_str(), show_count(double(looked)).c_str());
+  return end;
+}
+
+// Gives the data the tokenizer of its files and what divides them; returns what is to be said of that, if anything is.
+std::string take_tokenizer(TrainingData& data, const DataOptions& o, const std::string& first) {
+  TokenizerFlags flags = o.tokenizer.in_folder(folder_of(first));
+  Tokenizer tokenizer = tokenizer_of_files(o, flags, first, data.train[0].bits());
+  std::string end_of_text(tokenizer.bytes_of(tokenizer.end_of_text()));
+  bool said = !flags.end_token.empty();
+  if (said && end_of_text != flags.end_token)
+    fail("%s: its texts end by `%s`, but the model's by `%s`", first.c_str(), flags.end_token.c_str(),
+         end_of_text.c_str());
+  int end = divider(tokenizer, said, data.train);
+  if (end < 0 && !tokenizer.specials().empty()) require_end_of_text(tokenizer, "the tokenizer of " + first);
+  data.tokenizer = tokenizer.ending_with(end);
+  data.vocabulary = vocabulary_of(data.tokenizer);
+  if (end_of_text.empty() || end == tokenizer.end_of_text()) return "";
+  return "divided by `" + std::string(tokenizer.bytes_of(end)) + "`, with which they begin";
 }
 
 // Where no file is for validation: the last tenth of the longest one, the last of equals, from the beginning of a
@@ -182,8 +215,7 @@ TrainingData map_token_files(const DataOptions& o) {
       if (shard.bits() != data.train[0].bits())
         fail("%s has %d bits a token, but %s has %d: they are of different tokenizers", shard.name().c_str(),
              shard.bits(), data.train[0].name().c_str(), data.train[0].bits());
-  data.tokenizer = tokenizer_of_files(o, names.train[0], data.train[0].bits());
-  data.vocabulary = {data.tokenizer.vocab(), divider(data.tokenizer, data.train)};
+  std::string divided = take_tokenizer(data, o, names.train[0]);
   if (count_tokens(data.validation) < 2) hold_out(data);
   if (count_tokens(data.train) < 2 || count_tokens(data.validation) < 2)
     fail("--data %s is too small: %lld tokens to train on and %lld to validate with; each takes at least 2",
@@ -195,6 +227,7 @@ TrainingData map_token_files(const DataOptions& o) {
       show_count(double(count_tokens(data.train))) + " tokens",
       "about " + show_count(data.document_length) + " a document",
       "held out " + show_count(double(count_tokens(data.validation))) + " tokens"};
+  if (!divided.empty()) data.description.push_back(divided);
   data.checksum = checksum_of_ends(data.train);
   return data;
 }

@@ -633,6 +633,7 @@ TEST(Prepare, OtherOptionsAreRefusedByName) {
     EXPECT_TRUE(has(refusal(other, k.tokenizer), part)) << part << ": " << refusal(other, k.tokenizer);
   }
   EXPECT_TRUE(has(refusal(o, Tokenizer()), "begun with another tokenizer"));
+  EXPECT_TRUE(has(refusal(o, k.tokenizer.ending_with('a')), "begun with --end-token \"<|endoftext|>\", not \"a\""));
   EXPECT_EQ(everything_in(o.out), before);
   prepare_data(o, k.tokenizer);
 }
