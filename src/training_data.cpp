@@ -239,7 +239,9 @@ TrainingData read_training_data(const DataOptions& o) {
   TrainingData data = names_shards(o.data)                           ? map_token_files(o)
                       : file_exists(o.data) || !names_corpus(o.data) ? read_text_data(o)
                                                                      : make_corpus_data(o);
-  if (!data.tokenizer.reads_text()) data.description.push_back("no tokenizer beside them: ids only");
+  if (!data.tokenizer.reads_text())
+    data.description.push_back(text("no tokenizer beside them: ids only, taken for %s",
+                                    data.tokenizer.vocab() == 50257 ? "GPT-2's" : "Llama 3's"));
   return data;
 }
 
