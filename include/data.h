@@ -179,8 +179,9 @@ struct TextFile {
   std::shared_ptr<const std::string> bytes;  // what the documents are parts of
   std::vector<TextDocument> train, validation;
 };
-// Fails for missing, empty or tiny files (fewer than 2 bytes on either side) by name.
-TextFile read_text_file(const std::string& path);
+// A byte-order mark before it is left out. Fails for missing, empty or tiny files (fewer than 2 bytes on either side) by
+// name, and, unless the format is "text", for what is no text (text_input.h, to which `tokenizer` goes).
+TextFile read_text_file(const std::string& path, const std::string& format = "", const std::string& tokenizer = "");
 
 struct TextSplit {
   Tokens train, validation;

@@ -7,14 +7,29 @@
 #include <string_view>
 #include <vector>
 
+#include "error.h"
+
 struct DocumentOptions {
   std::vector<std::string> inputs;  // files; folders, of which all that is not hidden is read; "-" is standard input
   std::string field = "text";       // of .jsonl, an object a line: the string that is a document
   std::string prompt_field;         // and the one that stands before it; empty: none
   std::string separator = "<|endoftext|>";  // a line of a text file between documents; empty: a file is one document
-  std::string format;                       // "text", "jsonl", or empty: by the name's end
+  std::string format;                       // "text", "jsonl", or empty: by the name's end (text_input.h)
+  std::string on_bad_line = "fail";         // of .jsonl, or "skip"
   int64_t most_bytes = 0;  // the input ends after so many (0: where it ends); a line of .jsonl cut there is left out
   std::string standard_input;  // what was read of standard input already: "-" begins with it
+};
+
+// A line of .jsonl that gives no document, where such lines are skipped: no object of JSON or UTF-8, or without the field.
+struct BadLine : Error {
+  using Error::Error;
+};
+
+// Those that were skipped: how many, and what was wrong with the first of them.
+struct BadLines {
+  int64_t count = 0;
+  std::vector<std::string> first;  // "FILE:LINE:COLUMN: ..."
+  void add(const BadLine&);
 };
 
 struct PromptedText {
@@ -56,11 +71,13 @@ class DocumentReader {
   int64_t total_bytes() const;                  // −1 where a pipe's size is not known
   int64_t bytes_read() const { return done_; }  // up to position()
 
+  // Fails where one of the files is no text (text_input.h), which next() would meet only when it comes there.
+  void require_texts() const;
   // The next document as it stands; false at the end of the last file, and after stop().
   bool next(Record*);
   // Behind the document that next() gave.
   const InputPosition& position() const { return position_; }
-  // What a record says. Fails with "FILE:LINE:COLUMN: ...". On any thread.
+  // What a record says. Fails with "FILE:LINE:COLUMN: ...", by BadLine where bad lines are skipped. On any thread.
   PromptedText parse(Record) const;
 
   // Goes on at a place where a reader was whose files() were `then`: a pipe has to bring the same bytes again. Fails
@@ -74,6 +91,7 @@ class DocumentReader {
   void list(const std::string& path, int depth);
   bool is_jsonl(size_t file) const;
   void open_file();
+  void begin_file();
   void close_file();
   void end_file();
   bool is_cut() const;  // has it come to most_bytes?
@@ -83,7 +101,7 @@ class DocumentReader {
   std::string_view buffered() const { return std::string_view(buffer_).substr(begin_); }
   size_t find_newline(size_t from);
   std::string consume(size_t n);
-  void refuse_packed();
+  void look_at(std::string_view bytes);
   [[noreturn]] void refuse_size() const;
   bool next_text(std::string* bytes);
   bool next_line(std::string* bytes);
@@ -99,6 +117,9 @@ class DocumentReader {
   std::string buffer_;              // read, from begin_ on not yet consumed
   size_t begin_ = 0, taken_ = 0;    // taken_: of options_.standard_input
   int64_t done_ = 0, fetched_ = 0;  // bytes consumed, and read
+  std::string head_;                // the file's first bytes, while they are looked at
+  size_t looked_ = 0;               // at so many of them
+  bool looking_ = false;
   std::atomic<bool> stopped_ = false;
 };
 

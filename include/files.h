@@ -7,6 +7,8 @@
 
 std::string read_file(const std::string& path);  // refuses folders; any size that memory holds
 
+std::string read_head(const std::string& path, size_t most);  // its first bytes, all where there are fewer
+
 // A new file that grows; unless finish() is reached, it is removed again. `shown` is its name in messages. A device or
 // a pipe that is already there is written to as it is.
 class NewFile {

@@ -23,6 +23,7 @@ struct PrepareOptions {
 struct PrepareResult {
   int64_t documents = 0, validation_documents = 0;  // of the documents so many are held out
   int64_t duplicates = 0, empty = 0;                // left out
+  BadLines bad_lines;                               // left out, too
   int64_t bytes = 0;                                // of the documents
   int64_t train_tokens = 0, validation_tokens = 0;  // with end-of-text tokens
   int64_t train_shards = 0, validation_shards = 0;

@@ -8,6 +8,11 @@
 // The length of the well-formed character at `at`, or 0 where there is none.
 size_t utf8_length(std::string_view text, size_t at);
 bool is_utf8(std::string_view text);
+// A byte-order mark, as some editors put it before a text, is no part of the text.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view without_mark(std::string_view text) {
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
 // The last place at or before `at` < text.size() that is not within a character; `at` where bytes are no characters.
 size_t character_border(std::string_view text, size_t at);
 

@@ -8,6 +8,7 @@
 #include "error.h"
 #include "files.h"
 #include "random.h"
+#include "text_input.h"
 #include "tokenizer.h"
 #include "utf8.h"
 
@@ -418,9 +419,10 @@ int64_t bytes_of(const std::vector<TextDocument>& documents) {
 
 }  // namespace
 
-TextFile read_text_file(const std::string& path) {
+TextFile read_text_file(const std::string& path, const std::string& format, const std::string& tokenizer) {
   TextFile file{path, std::make_shared<const std::string>(read_file(path)), {}, {}};
-  std::string_view bytes = *file.bytes;
+  if (format != "text") require_text(*file.bytes, path, TextUse::training, tokenizer);
+  std::string_view bytes = without_mark(*file.bytes);
   if (bytes.empty()) fail("%s is empty: there is no text in it", path.c_str());
   bool marked;
   std::vector<std::string_view> texts = split_at_markers(bytes, &marked);

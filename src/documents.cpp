@@ -17,6 +17,7 @@
 #include "files.h"
 #include "json.h"
 #include "log.h"
+#include "text_input.h"
 #include "utf8.h"
 
 namespace {
@@ -80,6 +81,12 @@ std::string message_about_line(std::string message, const std::string& where) {
 
 }  // namespace
 
+void BadLines::add(const BadLine& line) {
+  constexpr size_t kMostListed = 10;
+  ++count;
+  if (first.size() < kMostListed) first.push_back(line.what());
+}
+
 DocumentReader::DocumentReader(DocumentOptions options) : options_(std::move(options)) {
   if (options_.separator.find('\n') != std::string::npos)
     fail("the separator is more than one line: documents are divided by lines that hold nothing else");
@@ -117,12 +124,24 @@ int64_t DocumentReader::total_bytes() const {
 }
 
 bool DocumentReader::is_jsonl(size_t file) const {
-  return options_.format.empty() ? files_[file].path.ends_with(".jsonl") : options_.format == "jsonl";
+  return options_.format.empty() ? is_named_jsonl(files_[file].path) : options_.format == "jsonl";
 }
 
 // --- The buffer over a file
 
-void DocumentReader::open_file() { fd_ = open_input(files_[position_.file].path); }
+void DocumentReader::open_file() {
+  fd_ = open_input(files_[position_.file].path);
+  looking_ = options_.format != "text", looked_ = 0;
+  head_.clear();
+}
+
+// A byte-order mark at its beginning is no part of its text.
+void DocumentReader::begin_file() {
+  open_file();
+  while (buffered().size() < kByteOrderMark.size() && read_more()) {
+  }
+  if (buffered().starts_with(kByteOrderMark)) consume(kByteOrderMark.size());
+}
 
 void DocumentReader::close_file() {
   if (fd_ >= 0) close(fd_);
@@ -169,6 +188,7 @@ bool DocumentReader::read_more() {
   size_t got = read_some(&buffer_[size], wanted);
   buffer_.resize(size + got);
   fetched_ += int64_t(got);
+  if (looking_) look_at(std::string_view(buffer_).substr(size));
   return got > 0;
 }
 
@@ -192,28 +212,27 @@ std::string DocumentReader::consume(size_t n) {
 
 // --- Documents
 
-// What is packed would be taken for text, and trained on.
-void DocumentReader::refuse_packed() {
-  const struct {
-    std::string_view magic;
-    const char *name, *command;
-  } kinds[] = {{"\x1f\x8b", "gzip", "zcat"},      {"\x28\xb5\x2f\xfd", "Zstandard", "zstdcat"},
-               {"\xfd\x37zXZ", "xz", "xzcat"},    {"BZh91AY&SY", "bzip2", "bzcat"},
-               {"PK\x03\x04", "zip", "unzip -p"}, {"PAR1", "Parquet", ""}};
-  for (const auto& kind : kinds) {
-    if (buffered().substr(0, kind.magic.size()) != kind.magic) continue;
-    std::string how = *kind.command ? text("unpack it, or pipe it in: %s FILE | ./tokenize data -", kind.command)
-                                    : "make it .jsonl first";
-    fail("%s is packed (%s): %s", name_of(position_.file).c_str(), kind.name, how.c_str());
-  }
+// What is no text is refused, as far as the file's first bytes have come: a pipe brings them in pieces. `bytes` are the
+// next ones; none at the file's end.
+void DocumentReader::look_at(std::string_view bytes) {
+  head_ += bytes.substr(0, kTextHead - head_.size());
+  looking_ = !bytes.empty() && head_.size() < kTextHead;
+  if (looking_ && head_.size() < 2 * looked_) return;  // not at each of many small pieces
+  looked_ = head_.size();
+  size_t file = size_t(position_.file);
+  require_text(head_, files_[file].path, is_jsonl(file) ? TextUse::json_lines : TextUse::documents);
+}
+
+void DocumentReader::require_texts() const {
+  for (size_t i = 0; i < files_.size() && options_.format != "text"; ++i)
+    if (files_[i].regular)
+      require_text(read_head(files_[i].path, kTextHead), files_[i].path,
+                   is_jsonl(i) ? TextUse::json_lines : TextUse::documents);
 }
 
 bool DocumentReader::next(Record* record) try {
   while (position_.file < int64_t(files_.size()) && !(is_cut() && buffered().empty())) {
-    if (fd_ < 0) {
-      open_file();
-      if (read_more() && options_.format.empty()) refuse_packed();
-    }
+    if (fd_ < 0) begin_file();
     record->file = size_t(position_.file);
     bool found = is_jsonl(record->file) ? next_line(&record->bytes) : next_text(&record->bytes);
     record->line = position_.line;
@@ -274,7 +293,9 @@ PromptedText DocumentReader::parse(Record record) const {
     document.text = object.get_string(options_.field, where);
     if (!options_.prompt_field.empty()) document.prompt = object.get_string(options_.prompt_field, where);
   } catch (const Error& e) {
-    fail("%s", message_about_line(e.what(), where).c_str());
+    std::string message = message_about_line(e.what(), where);
+    if (options_.on_bad_line == "skip") throw BadLine(message);
+    fail("%s (--on-bad-line skip leaves such lines out)", message.c_str());
   }
   if (!document.prompt.empty() && document.prompt.back() != '\n') document.prompt += '\n';
   return document;
@@ -304,6 +325,7 @@ void DocumentReader::resume(const std::vector<InputFile>& then, const InputPosit
 }
 
 void DocumentReader::seek_in_file(const InputFile& then, const InputPosition& at) {
+  looking_ = false;  // its beginning was looked at before
   require_unchanged(at.file, then, at.offset, at.crc, false);
   if (lseek(fd_, at.offset, SEEK_SET) < 0) fail_to_read(files_[at.file].path);
   position_ = at;

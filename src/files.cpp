@@ -103,6 +103,19 @@ std::string read_file(const std::string& path) {
   fail("cannot read %s: its %lld bytes do not fit in memory", path.c_str(), (long long)status.st_size);
 }
 
+std::string read_head(const std::string& path, size_t most) {
+  struct stat status;
+  Descriptor file{open_for_reading(path, &status)};
+  std::string bytes(most, '\0');
+  size_t size = 0;
+  for (ssize_t got = 1; got > 0 && size < most; size += size_t(got)) {
+    got = read_retrying(file.fd, &bytes[size], most - size);
+    if (got < 0) fail_to("read", path);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
 NewFile::NewFile(const std::string& path, const std::string& shown) : path_(path), shown_(shown) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) ours_ = false;

@@ -13,6 +13,7 @@
 #include "files.h"
 #include "log.h"
 #include "program.h"
+#include "utf8.h"
 
 static std::string normal(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
@@ -346,8 +347,7 @@ Flags::Setting Flags::setting_in(const std::string& line, const std::string& whe
 }
 
 void Flags::read_config(const std::string& path) {
-  std::string source = read_file(path);
-  if (source.compare(0, 3, "\xEF\xBB\xBF") == 0) source.erase(0, 3);  // a byte-order mark, as some editors leave
+  std::string source(without_mark(read_file(path)));
   std::set<Flag*> seen;
   int number = 0;
   for (size_t start = 0; start < source.size();) {

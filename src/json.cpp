@@ -106,7 +106,7 @@ class Parser {
   Parser(const std::string& source, const std::string& path) : source_(source), path_(path) {}
 
   Json document() {
-    if (source_.compare(0, 3, "\xEF\xBB\xBF") == 0) at_ = 3;  // a byte-order mark, as some editors leave
+    at_ = source_.size() - without_mark(source_).size();
     Json result = value(0);
     skip_space();
     if (at_ < source_.size()) expected("the end of the file");

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -79,6 +80,10 @@ Json journal_to_json(const PrepareResult& counts, const InputPosition& at, const
                      Json options) {
   Json json = Json::object({{"format", kFormat}, {"complete", counts.complete}});
   for (auto [name, member] : kCounts) json.set(name, counts.*member);
+  if (counts.bad_lines.count > 0)
+    json.set("bad_lines",
+             Json::object({{"count", counts.bad_lines.count},
+                           {"first", Json::array({counts.bad_lines.first.begin(), counts.bad_lines.first.end()})}}));
   json.set("options", std::move(options));
   if (!counts.complete)
     json.set("position",
@@ -100,10 +105,20 @@ InputPosition read_position(const Json& json, const std::string& path) {
           read_hex(json, "crc32c", path)};
 }
 
+BadLines read_bad_lines(const Json& json, const std::string& path) {
+  BadLines bad{read_count(json, "count", path), {}};
+  for (const Json& line : json.get("first", path).items) {
+    if (line.kind != Json::Kind::string) fail("%s: `first` should hold strings", path.c_str());
+    bad.first.push_back(line.string);
+  }
+  return bad;
+}
+
 Journal read_journal(const Json& json, const std::string& path) {
   Journal journal;
   journal.counts.complete = json.get_bool("complete", path);
   for (auto [name, member] : kCounts) journal.counts.*member = read_count(json, name, path);
+  if (const Json* bad = json.find("bad_lines")) journal.counts.bad_lines = read_bad_lines(*bad, path);
   const Json& inputs = json.get("inputs", path);
   journal.position.file = int64_t(inputs.items.size());
   if (!journal.counts.complete) journal.position = read_position(json.get("position", path), path);
@@ -171,6 +186,7 @@ struct Encoded {
   int64_t prompt = 0;       // how many are the prompt's
   int64_t bytes = 0;        // 0: the text is empty
   Hash128 hash;
+  std::optional<BadLine> bad_line;  // in place of a document
   std::exception_ptr error;
 };
 
@@ -186,6 +202,7 @@ class Preparation {
       fail("the tokenizer has no token that ends a text, which has to stand between documents");
     refuse_own_folder();
     if (reader_.total_bytes() == 0) fail("nothing to tokenize: the input is empty");
+    if (!file_exists(path("data.json"))) reader_.require_texts();  // now, and not after an hour
     make_folder(o.out);
     lock_ = std::make_unique<FolderLock>(o.out);
     remove_halves();
@@ -303,6 +320,8 @@ class Preparation {
     ISA::parallel(encoded.size() > 1, [&](int thread, int) {
       for (size_t i; (i = next.fetch_add(1)) < encoded.size();) try {
           encode(reader_.parse(std::move(batch.records[i])), *encoders_[thread], &encoded[i]);
+        } catch (const BadLine& line) {
+          encoded[i].bad_line = line;
         } catch (...) {
           encoded[i].error = std::current_exception();
         }
@@ -321,6 +340,7 @@ class Preparation {
 
   void take(const Encoded& e) {
     if (e.error) std::rethrow_exception(e.error);
+    if (e.bad_line) return counts_.bad_lines.add(*e.bad_line);
     if (e.bytes == 0) return void(++counts_.empty);
     if (o_.deduplicate && !is_new(e.hash)) return void(++counts_.duplicates);
     bool held_out = counts_.documents > 0 && double(e.hash.high >> 11) * 0x1p-53 < double(o_.validation);
@@ -362,6 +382,10 @@ class Preparation {
   }
 
   PrepareResult finish() {
+    const BadLines& bad = counts_.bad_lines;
+    if (counts_.documents == 0 && bad.count > 0)
+      fail("nothing to tokenize: all lines are bad or empty (%lld bad ones), the first by %s", (long long)bad.count,
+           bad.first.empty() ? "an unknown fault" : bad.first[0].c_str());
     if (counts_.documents == 0) fail("nothing to tokenize: the input holds no document that is not empty");
     int end = tokenizer_.end_of_text();
     for (ShardWriter* split : {train_.get(), validation_.get()}) {

@@ -12,7 +12,9 @@
 #include "model.h"
 #include "program.h"
 #include "signals.h"
+#include "text_input.h"
 #include "tokenizer.h"
+#include "utf8.h"
 
 namespace {
 
@@ -180,13 +182,14 @@ std::vector<std::string> read_prompts(const std::string& path) {
     all.assign(std::istreambuf_iterator<char>(std::cin), {});
   else
     all = read_file(path);
+  require_text(all, path, TextUse::prompts);
   std::vector<std::string> prompts;
   auto end_line = [&] {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     prompts.push_back(line);
     line.clear();
   };
-  for (char c : all) {
+  for (char c : without_mark(all)) {
     if (c == '\n')
       end_line();
     else

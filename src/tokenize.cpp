@@ -20,6 +20,7 @@
 #include "shards.h"
 #include "signals.h"
 #include "tokenizer_flags.h"
+#include "utf8.h"
 
 namespace {
 
@@ -34,22 +35,46 @@ void add_document_flags(Flags& f, DocumentOptions& o) {
   f.add("field", &o.field, "of .jsonl, which has an object a line: the string that is a document");
   f.add("prompt-field", &o.prompt_field, "of .jsonl: a string before it, ended by a newline; empty: none");
   f.add("separator", &o.separator, "a line of a text file between documents; empty: each file is a document");
-  f.choice("format", &o.format, {"", "text", "jsonl"}, "empty: .jsonl is by its name, all else is text");
+  f.choice(
+      "format", &o.format, {"", "text", "jsonl"},
+      "empty: .jsonl and .ndjson are by their name, all else is text, and what is neither is refused; text: whatever "
+      "it is");
+  f.choice("on-bad-line", &o.on_bad_line, {"fail", "skip"},
+           "of .jsonl: what a line does that is no JSON, or has no such string; those skipped are counted and listed");
 }
 
 struct Trained {
   Tokenizer tokenizer;
   std::string read, made;  // what was read, and what came out
+  BadLines bad_lines;
 };
 
+// The next document that is none of the bad lines; false at the end.
+bool next_document(DocumentReader& reader, PromptedText* document, BadLines* bad_lines) {
+  for (Record record; reader.next(&record);) try {
+      *document = reader.parse(std::move(record));
+      return true;
+    } catch (const BadLine& line) {
+      bad_lines->add(line);
+    }
+  return false;
+}
+
+// Lists those that were skipped; the summary has their number.
+void list_bad_lines(const BadLines& bad) {
+  for (size_t i = 0; i < bad.first.size(); ++i) say(i == 0 ? "bad lines" : "", bad.first[i]);
+  if (bad.count > int64_t(bad.first.size()))
+    say("", text("… and %lld more", (long long)bad.count - (long long)bad.first.size()));
+}
+
 // Documents of `bytes` in all at most, counted; `sample` is how they begin.
-PieceCounts count_pieces(DocumentReader& reader, Pattern pattern, int64_t* documents, std::string* sample) {
+PieceCounts count_pieces(DocumentReader& reader, Pattern pattern, int64_t* documents, std::string* sample,
+                         BadLines* bad_lines) {
   constexpr size_t kSampleBytes = 4 << 20;
   PieceCounts counts(pattern);
   Progress progress(stdout);
   double start = seconds_now(), total = double(reader.total_bytes());
-  for (Record record; reader.next(&record);) {
-    PromptedText document = reader.parse(std::move(record));
+  for (PromptedText document; next_document(reader, &document, bad_lines);) {
     for (const std::string& part : {document.prompt, document.text}) {
       counts.add(part);
       if (sample->size() < kSampleBytes) sample->append(part, 0, kSampleBytes - sample->size());
@@ -71,11 +96,15 @@ Trained train_tokenizer(const DocumentOptions& o, Pattern pattern, int vocab,
   int64_t documents = 0;
   std::string sample;
   double start = seconds_now();
-  PieceCounts counts = count_pieces(reader, pattern, &documents, &sample);
+  PieceCounts counts = count_pieces(reader, pattern, &documents, &sample, &trained.bad_lines);
+  if (sample.empty() && trained.bad_lines.count > 0)
+    fail("nothing to train a tokenizer on: all lines are bad or empty (%lld bad ones), the first by %s",
+         (long long)trained.bad_lines.count, trained.bad_lines.first[0].c_str());
   if (sample.empty()) fail("nothing to train a tokenizer on: the input is empty");
   trained.read = show_bytes(double(reader.bytes_read())) + ", " + show_count(documents, "document") + ", " +
                  show_count(counts.pieces(), "different piece");
   if (counts.forgotten() > 0) trained.read += ", " + show_count(counts.forgotten(), "rare one") + " forgotten";
+  if (trained.bad_lines.count > 0) trained.read += ", " + show_count(trained.bad_lines.count, "bad line") + " left out";
   Progress progress(stdout);
   trained.tokenizer = train_bpe(counts, vocab, specials, [&](int done, int of) {
     progress.update(double(done) / of, text("merging: %d of %d", done, of));
@@ -142,6 +171,7 @@ int train(int argc, char** argv) {
   Trained trained = train_tokenizer(o, pattern_named(pattern), vocab, specials);
   write_file(out, trained.tokenizer.to_json());
   say("read", trained.read);
+  list_bad_lines(trained.bad_lines);
   say("tokenizer", out + ": " + trained.made);
   if (trained.tokenizer.vocab() < vocab)
     say("", text("no pair occurs twice any more, so it has fewer than %d ids", vocab));
@@ -243,6 +273,7 @@ int decode(int argc, char** argv) {
   flags.parse(argc, argv);
   Tokenizer t = tokenizer.load();
   std::string in = read_input(files), name = name_of_input(files);
+  if (!raw) in.erase(0, in.size() - without_mark(in).size());
   std::string out = raw ? decode_raw(t, in, name) : decode_words(t, in, name);
   print(isatty(1) ? visible(out) : out);
   return 0;
@@ -305,9 +336,11 @@ void add_data_flags(Flags& f, PrepareOptions& o, TokenizerFlags& tokenizer, int*
 void report(const PrepareOptions& o, const PrepareResult& r) {
   std::string left_out;
   if (r.empty > 0) left_out += ", " + show_count(double(r.empty)) + " empty";
+  if (r.bad_lines.count > 0) left_out += ", " + show_count(double(r.bad_lines.count), "bad line");
   if (r.duplicates > 0) left_out += ", " + show_count(r.duplicates, "duplicate");
   say("documents", show_count(r.documents, "document") + ", " + show_bytes(double(r.bytes)) +
                        (left_out.empty() ? "" : "; left out:" + left_out.substr(1)));
+  list_bad_lines(r.bad_lines);
   auto split = [&](const char* name, int64_t tokens, int64_t shards) {
     if (shards > 0)
       say(name,

@@ -17,8 +17,8 @@
 
 namespace {
 
-TextSplit read_text(const std::string& path, const Tokenizer& tokenizer) {
-  return tokenize(read_text_file(path), tokenizer);
+TextSplit read_text(const std::string& path, const Tokenizer& tokenizer, const std::string& format = "") {
+  return tokenize(read_text_file(path, format), tokenizer);
 }
 
 constexpr int kEndOfText = 256;
@@ -813,7 +813,9 @@ class Text : public testing::Test {
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
-  TextSplit read(const std::string& bytes) { return read_text(write(bytes), Tokenizer()); }
+  TextSplit read(const std::string& bytes, const std::string& format = "") {
+    return read_text(write(bytes), Tokenizer(), format);
+  }
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("fullband_data_test_" + std::to_string(getpid()));
 };
@@ -927,11 +929,31 @@ TEST_F(Text, SeveralDocumentsAreSplitAtTheBorderNearestToTheLastTenth) {
 TEST_F(Text, AllBytesAreKeptAndPredictable) {
   std::string bytes;
   for (int i = 0; i < 2560; ++i) bytes += char(i);
-  TextSplit split = read(bytes);
+  TextSplit split = read(bytes, "text");
   cut_of(split, bytes);
   for (const Tokens* side : {&split.train, &split.validation})
     for (Document document : Documents(*side, kEndOfText))
       for (int64_t i = document.begin; i < document.end; ++i) EXPECT_TRUE(side->may_be_target(i));
+}
+
+TEST_F(Text, AMarkBeforeItIsNoPartOfIt) {
+  const std::string mark = "\xef\xbb\xbf";
+  TextSplit split = read(mark + "<|endoftext|>\none\n<|endoftext|>\ntwo");
+  EXPECT_EQ(texts_of(split.train), std::vector<std::string>{"one"});
+  EXPECT_EQ(texts_of(split.validation), std::vector<std::string>{"two"});
+  std::string text = some_text(1000);
+  cut_of(read(mark + text), text);
+  cut_of(read(mark + text, "text"), text);
+  EXPECT_TRUE(message_of([&] { read(mark); }).ends_with("is empty: there is no text in it"));
+}
+
+TEST_F(Text, ThatIsSomethingElseIsRefusedUnlessItIsSaidToBeText) {
+  std::string zero = some_text(1000);
+  zero[7] = '\0';
+  for (const std::string& bytes : {"\x1f\x8b" + some_text(1000), zero, "\xff\xfe" + some_text(1000)}) {
+    EXPECT_TRUE(message_of([&] { read(bytes); }).ends_with("; --format text takes it as it is"));
+    cut_of(read(bytes, "text"), bytes);
+  }
 }
 
 TEST_F(Text, LiesInMemoryAsInAShard) {

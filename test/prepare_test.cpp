@@ -242,17 +242,136 @@ TEST(Prepare, AnyBytesComeBack) {
   std::mt19937 random(1);
   std::string bytes(30000, '\0');
   for (char& c : bytes) c = char(random());
-  EXPECT_EQ(k.read("bytes", bytes), (Texts{bytes}));
+  auto text = [](PrepareOptions& o) { o.documents.format = "text"; };
+  EXPECT_EQ(k.read("bytes", bytes, text), (Texts{bytes}));
   EXPECT_EQ(k.read("chinese.txt", "天地玄黃，宇宙洪荒。\n<|endoftext|>\n日月盈昃"),
             (Texts{"天地玄黃，宇宙洪荒。", "日月盈昃"}));
 }
 
 TEST(Prepare, PackedFilesAreRefused) {
   Kitchen k;
-  put(k / "a.gz", std::string("\x1f\x8b\x08\0\0", 5)), put(k / "a.parquet", "PAR1....");
+  put(k / "a.gz", std::string("\x1f\x8b\x08\0\0", 5)), put(k / "a.parquet", std::string("PAR1\x15\0....", 10));
   EXPECT_TRUE(has(refusal(k.options({"a.gz"}, "out"), k.tokenizer), "a.gz is packed (gzip): unpack it"));
   EXPECT_TRUE(has(refusal(k.options({"a.parquet"}, "out"), k.tokenizer), "make it .jsonl first"));
   EXPECT_EQ(k.read("a.gz", "\x1f\x8b", [](PrepareOptions& o) { o.documents.format = "text"; }), (Texts{"\x1f\x8b"}));
+}
+
+TEST(Prepare, WhatIsNoTextIsFoundBeforeAnythingIsMade) {
+  Kitchen k;
+  std::filesystem::create_directory(k / "in");
+  put(k / "in/a.txt", as_text(some_documents(50))), put(k / "in/z.txt.gz", "\x1f\x8b\x08");
+  EXPECT_TRUE(has(refusal(k.options({"in"}, "out"), k.tokenizer), "in/z.txt.gz is packed (gzip)"));
+  EXPECT_FALSE(folder_exists(k / "out"));
+  Setting piped;
+  piped.input = "\x1f\x8b\x08";
+  for (const Words& format : {Words{}, Words{"--format", "jsonl"}})
+    expect_refused(run("tokenize", Words{"data", "-", "--tokenizer", "bytes", "--out", k / "out"} + format, piped),
+                   "tokenize", "standard input is packed (gzip): unpack it through gzip -dc");
+  piped.input = as_jsonl({"a", "b"});
+  expect_refused(run("tokenize", {"data", "-", "--tokenizer", "bytes", "--out", k / "out"}, piped), "tokenize",
+                 "standard input seems to be JSONL, an object a line: say --format jsonl");
+}
+
+TEST(Prepare, APipeIsLookedAtHoweverSmallItsPiecesAre) {
+  Kitchen k;
+  ASSERT_EQ(mkfifo((k / "pipe").c_str(), 0600), 0);
+  std::string bytes = some_text(3000);
+  bytes[2500] = '\0';
+  DocumentOptions o;
+  o.inputs = {k / "pipe"};
+  DocumentReader reader(o);
+  std::thread writer([&] {
+    int fd = open((k / "pipe").c_str(), O_WRONLY);
+    for (char c : bytes) EXPECT_EQ(write(fd, &c, 1), 1);
+    close(fd);
+  });
+  Record record;
+  EXPECT_TRUE(has(message_of([&] {
+                    while (reader.next(&record)) {
+                    }
+                  }),
+                  "byte 2500 is zero"));
+  writer.join();
+}
+
+TEST(Prepare, AMarkBeforeATextIsNoPartOfIt) {
+  Kitchen k;
+  const std::string mark = "\xef\xbb\xbf";
+  EXPECT_EQ(k.read("a.txt", mark + "<|endoftext|>\none\n<|endoftext|>\n" + mark + "two"), (Texts{"one", mark + "two"}));
+  EXPECT_EQ(k.read("a.jsonl", mark + as_jsonl({"one", "two"})), (Texts{"one", "two"}));
+  auto text = [](PrepareOptions& o) { o.documents.format = "text"; };
+  EXPECT_EQ(k.read("a.txt", mark + "one", text), (Texts{"one"}));
+  put(k / "a.txt", mark), put(k / "b.txt", mark + "b"), put(k / "c.txt", mark.substr(0, 2));
+  PrepareOptions o = k.options({"a.txt", "b.txt", "c.txt"}, "out");
+  o.validation = 0;
+  prepare_data(o, k.tokenizer);
+  EXPECT_EQ(documents_in(o.out, "train", k.tokenizer), (Texts{"b", mark.substr(0, 2)}));
+
+  // Stopped anywhere, it goes on to the same bytes as without the mark.
+  std::string documents = as_text(some_documents(100));
+  put(k / "plain.txt", documents), put(k / "marked.txt", mark + documents);
+  PrepareOptions plain = k.options({"plain.txt"}, "plain"), marked = k.options({"marked.txt"}, "marked");
+  plain.shard_tokens = marked.shard_tokens = 100'000;
+  prepare_data(plain, k.tokenizer);
+  begin(marked, k.tokenizer);
+  prepare_data(marked, k.tokenizer);
+  expect_same_shards(plain.out, marked.out);
+}
+
+TEST(Prepare, BadLinesAreSkippedWhereThatIsAskedForAndCountedAndListed) {
+  Kitchen k;
+  auto skip = [](PrepareOptions& o) { o.documents.on_bad_line = "skip"; };
+  std::string lines =
+      "{\"text\": \"a\"}\n\n{\"text\": \"b\"\n{\"txt\": 1}\n{\"text\": 3}\n[]\nnull\n{\"text\": \"\xff\"}\nword\n" +
+      std::string("\0\n", 2) + "{\"text\": \"c\"}\n{\"text\": \"torn";
+  EXPECT_EQ(k.read("a.jsonl", lines, skip), (Texts{"a", "c"}));
+  Json json = parse_json(contents(k / "read/data.json"), "data.json");
+  const Json& bad = json.get("bad_lines", "data.json");
+  EXPECT_EQ(bad.get_int("count", "data.json"), 9);
+  const Json& first = bad.get("first", "data.json");
+  ASSERT_EQ(first.items.size(), 9u);
+  EXPECT_EQ(first.items[0].string, (k / "a.jsonl") + ":3:13: expected `,` or `}`, but the line ends here");
+  EXPECT_EQ(first.items[1].string, (k / "a.jsonl") + ":4: `text` is missing");
+  EXPECT_EQ(k.read("a.jsonl", as_jsonl({"a"}), skip), (Texts{"a"}));
+  EXPECT_FALSE(has(contents(k / "read/data.json"), "bad_lines"));
+
+  put(k / "a.jsonl", lines);
+  EXPECT_TRUE(has(refusal(k.options({"a.jsonl"}, "fails"), k.tokenizer), "(--on-bad-line skip leaves such lines out)"));
+  put(k / "a.jsonl", "{\"body\": 1}\n{\"body\": 2}\n");
+  PrepareOptions o = k.options({"a.jsonl"}, "none");
+  skip(o);
+  EXPECT_TRUE(has(refusal(o, k.tokenizer), "(2 bad ones), the first by " + (k / "a.jsonl") + ":1: `text` is missing"));
+}
+
+TEST(Prepare, BadLinesAreTheSameAfterAKill) {
+  Kitchen k;
+  Texts documents = some_documents(100);
+  std::string lines;
+  for (int i = 0; i < 100; ++i) lines += (i % 7 == 3 ? "bad\n" : "") + as_jsonl({documents[size_t(i)]});
+  put(k / "a.jsonl", lines);
+  PrepareOptions whole = k.options({"a.jsonl"}, "whole"), killed = k.options({"a.jsonl"}, "killed");
+  whole.documents.on_bad_line = killed.documents.on_bad_line = "skip";
+  whole.shard_tokens = killed.shard_tokens = 100'000;
+  EXPECT_EQ(prepare_data(whole, k.tokenizer).bad_lines.count, 14);
+  begin(killed, k.tokenizer);
+  EXPECT_TRUE(has(contents(killed.out + "/data.json"), "\"complete\": false"));
+  prepare_data(killed, k.tokenizer);
+  expect_same_shards(whole.out, killed.out);
+  EXPECT_EQ(contents(whole.out + "/data.json"), contents(killed.out + "/data.json"));
+}
+
+TEST(Prepare, ARunThatABadLineEndedGoesOnWithoutIt) {
+  Kitchen k;
+  Texts documents = some_documents(60);
+  put(k / "a.jsonl", as_jsonl(documents) + "bad\n" + as_jsonl({"more"}));
+  PrepareOptions o = k.options({"a.jsonl"}, "out"), whole = k.options({"a.jsonl"}, "whole");
+  o.save_seconds = 0;
+  EXPECT_TRUE(has(refusal(o, k.tokenizer), "a.jsonl:61:1: "));
+  EXPECT_TRUE(file_exists(k / "out/data.json"));
+  o.documents.on_bad_line = whole.documents.on_bad_line = "skip";
+  prepare_data(o, k.tokenizer), prepare_data(whole, k.tokenizer);
+  expect_same_shards(o.out, whole.out);
+  EXPECT_EQ(contents(o.out + "/data.json"), contents(whole.out + "/data.json"));
 }
 
 TEST(Prepare, AnInputWithoutTextIsRefused) {

@@ -111,6 +111,16 @@ TEST_F(SampleTest, TextsThatEndAtTheEndOfTheContextAreNamedHoweverManyPromptsThe
   EXPECT_EQ(sample({"--prompt", longest, "--tokens", "2", "--temperature", "0"}).err, "") << "it ends as asked";
 }
 
+TEST_F(SampleTest, AMarkBeforePromptsIsNoPartOfThemAndWhatIsNoTextIsRefused) {
+  Words words = {"--tokens", "5", "--temperature", "0"};
+  put(*bench / "marked", "\xef\xbb\xbfthe \ncat\n"), put(*bench / "unmarked", "the \ncat\n");
+  EXPECT_EQ(said(words + Words{"--prompts", *bench / "marked"}), said(words + Words{"--prompts", *bench / "unmarked"}));
+  put(*bench / "wide", std::string("\xff\xfe"
+                                   "a\0\n\0",
+                                   6));
+  expect_refused(sample({"--prompts", *bench / "wide"}), "sample", "wide is UTF-16: make it UTF-8, iconv");
+}
+
 TEST_F(SampleTest, TakesAnyBytes) {
   EXPECT_EQ(said({"--prompt", "-h", "--tokens", "0"}), "-h\n");
   std::string odd("a\0b\xff\xfe\x80 \xe2\x82\n", 9);

@@ -212,6 +212,36 @@ TEST(Tokenize, InspectNamesBrokenFilesAndGoesOn) {
   EXPECT_EQ(ran.out, "");
 }
 
+TEST(Tokenize, BadLinesAreSkippedCountedAndListed) {
+  Workshop w;
+  std::string lines;
+  for (int i = 0; i < 30; ++i)
+    lines += "{\"text\": \"the cat sat " + std::to_string(i) + "\"}\n" + (i < 12 ? "bad\n" : "");
+  put(w / "a.jsonl", lines);
+  expect_refused(w.tokenize({"train", w / "a.jsonl", "--out", w / "t.json"}), "tokenize", "--on-bad-line skip");
+  Ran ran = w.tokenize({"train", w / "a.jsonl", "--out", w / "t.json", "--vocab", "270", "--on-bad-line", "skip"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  for (const char* part : {"30 documents", "12 bad lines left out", "a.jsonl:2:1: ", "a.jsonl:20:1: ", "… and 2 more"})
+    EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
+  EXPECT_FALSE(has(ran.out, "a.jsonl:22:1: "));
+  ran = w.tokenize({"data", w / "a.jsonl", "--out", w / "d", "--vocab", "270", "--on-bad-line", "skip"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  for (const char* part : {"30 documents", "left out: 12 bad lines", "a.jsonl:2:1: ", "… and 2 more"})
+    EXPECT_TRUE(has(ran.out, part)) << part << "\n" << ran.out;
+}
+
+TEST(Tokenize, EncodeTakesAMarkForBytesAndDecodeForNone) {
+  Workshop w;
+  put(w / "mark.txt",
+      "\xef\xbb\xbf"
+      "a");
+  EXPECT_EQ(w.tokenize({"encode", "--tokenizer", "bytes", w / "mark.txt"}).out, "239 187 191 97\n");
+  put(w / "ids",
+      "\xef\xbb\xbf"
+      "97 98\n");
+  EXPECT_EQ(w.tokenize({"decode", "--tokenizer", "bytes", w / "ids"}).out, "ab");
+}
+
 TEST(Tokenize, EveryMistakeIsOneLine) {
   Workshop w;
   put(w / "empty", "");

@@ -292,7 +292,8 @@ TEST(TokenizerOfAModel, MayBeNamedWhereItHasNoneAndHasToBeItsOwnWhereItHasOne) {
 // What programs say names only flags that they have.
 TEST(Messages, NameOnlyFlagsOfTheProgramsThatSayThem) {
   const Words engine = {"train", "sample", "eval"}, all = {"train", "sample", "eval", "tokenize data"};
-  const Words tokenize = {"tokenize train", "tokenize encode", "tokenize decode", "tokenize data", "tokenize inspect"};
+  const Words tokenize = {"tokenize train", "tokenize encode", "tokenize decode",
+                          "tokenize data",  "tokenize import", "tokenize inspect"};
   // A file's messages come out of these programs: all of them have a flag that it names; of ./tokenize some subcommand.
   const std::map<std::string, Words> said_by = {{"sample.cpp", {"sample"}},
                                                 {"eval.cpp", {"eval"}},
@@ -300,6 +301,7 @@ TEST(Messages, NameOnlyFlagsOfTheProgramsThatSayThem) {
                                                 {"tokenize.cpp", {"tokenize"}},
                                                 {"prepare.cpp", {"tokenize data"}},
                                                 {"documents.cpp", {"tokenize data"}},
+                                                {"text_input.cpp", {"tokenize"}},  // whose commands it says to type
                                                 {"data.cpp", {"train", "eval"}},
                                                 {"training_data.cpp", {"train"}},
                                                 {"devices.cpp", {"train"}},
