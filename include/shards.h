@@ -20,6 +20,9 @@ class Tokens {
   // Maps a token file, and its mask where it has one. Fails by name for what is truncated, too long or no token file,
   // and where the mask has another size.
   static Tokens map(const std::string& path);
+  // Maps ids of so many bits without a header, as numpy.tofile and nanoGPT write them. Fails where they are no whole
+  // number of ids, and for token files.
+  static Tokens map_raw(const std::string& path, int bits);
 
   int64_t size() const { return size_; }
   int bits() const { return bits_; }
@@ -66,8 +69,8 @@ int bits_for_vocab(int vocab);                       // 16 up to 65,536 ids
 std::string mask_path(const std::string& shard);     // NAME.mask of NAME.bin
 
 // The files that a pattern names (*, ?, [...]), which end in .bin, sorted; a folder means its *.bin, and what exists
-// under the very name is meant, whatever it is called. Validation are those whose own name, not their folder's, holds
-// "val", as in llm.c. Fails where there are none.
+// under the very name is meant, whatever it is called. Validation are those in whose own name, not their folder's, one of
+// the words val, valid and validation stands, in letters of any case: no letter is beside it. Fails where there are none.
 struct ShardNames {
   std::vector<std::string> train, validation;
 };

@@ -15,6 +15,7 @@
 
 #include "error.h"
 #include "files.h"
+#include "text_input.h"
 
 static_assert(std::endian::native == std::endian::little, "token files are mapped as they are: little-endian");
 
@@ -119,11 +120,8 @@ std::shared_ptr<const void> map_file(const OpenFile& file, const std::string& pa
   return {base, [bytes](void* base) { munmap(base, bytes); }};
 }
 
-// Text has no zero bytes; a header is full of them.
-bool looks_like_text(const char* bytes, int64_t n) { return n > 0 && !std::memchr(bytes, 0, size_t(n)); }
-
 ShardHeader read_header(const OpenFile& file, const std::string& path) {
-  char header[kShardHeaderBytes] = {};
+  char header[kShardHeaderBytes] = {};  // enough to say what it is, where it is something else
   int64_t got = 0, wanted = std::min<int64_t>(file.size, kShardHeaderBytes);
   while (got < wanted) {
     ssize_t n = pread(file.fd, header + got, size_t(wanted - got), got);
@@ -131,8 +129,11 @@ ShardHeader read_header(const OpenFile& file, const std::string& path) {
     if (n <= 0) fail("cannot read %s: %s", path.c_str(), n < 0 ? std::strerror(errno) : "it ends early");
     got += n;
   }
-  if (looks_like_text(header, got))
-    fail("%s is not a token file: it looks like text, which ./tokenize data makes token files of", path.c_str());
+  auto refuse_other = [&] {
+    std::string other = describe_no_token_file({header, size_t(got)}, path);
+    if (!other.empty()) fail("%s is not a token file: %s", path.c_str(), other.c_str());
+  };
+  if (got < kShardHeaderBytes) refuse_other();
   if (got < kShardHeaderBytes)
     fail("%s is not a token file: it has %lld bytes, and a header alone has %d", path.c_str(), (long long)got,
          kShardHeaderBytes);
@@ -140,6 +141,7 @@ ShardHeader read_header(const OpenFile& file, const std::string& path) {
   std::memcpy(&magic, header, 4), std::memcpy(&version, header + 4, 4), std::memcpy(&tokens, header + 8, 4);
   const Format* format =
       std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) { return f.magic == magic; });
+  if (format == std::end(kFormats)) refuse_other();
   if (format == std::end(kFormats))
     fail("%s is not a token file: its first number is %d, not %d (16 bits a token) or %d (32 bits)", path.c_str(),
          magic, kFormats[0].magic, kFormats[1].magic);
@@ -170,6 +172,21 @@ Tokens Tokens::map(const std::string& path) {
          path.c_str(), (long long)header.tokens);
   tokens.mask_owner_ = map_file(mask, beside);
   tokens.mask_ = static_cast<const uint8_t*>(tokens.mask_owner_.get());
+  return tokens;
+}
+
+Tokens Tokens::map_raw(const std::string& path, int bits) {
+  check(bits == 16 || bits == 32, "tokens of %d bits", bits);
+  Tokens tokens;
+  OpenFile file(path);
+  if (file.size % (bits / 8) != 0)
+    fail("%s has %lld bytes, which are no whole number of ids of %d bits", path.c_str(), (long long)file.size, bits);
+  tokens.name_ = path, tokens.size_ = file.size / (bits / 8), tokens.bits_ = bits;
+  tokens.owner_ = map_file(file, path);
+  tokens.tokens_ = tokens.owner_.get();
+  for (const Format& format : kFormats)
+    if (file.size >= kShardHeaderBytes && std::memcmp(tokens.tokens_, &format, 8) == 0)
+      fail("%s has a header already: ./train --data reads it as it is", path.c_str());
   return tokens;
 }
 

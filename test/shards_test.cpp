@@ -213,6 +213,39 @@ TEST(TokenFile, IsRefusedByNameWhereItIsNone) {
                 "bits)");
 }
 
+TEST(TokenFile, IsRefusedByWhatItIsInstead) {
+  Scratch folder;
+  std::string path = folder / "a.bin";
+  auto refusal = [&](const std::string& bytes) {
+    put(path, bytes);
+    return refusal_of(path);
+  };
+  EXPECT_EQ(refusal("\x1f\x8b" + std::string(2000, 'x')), path + " is not a token file: it is packed (gzip)");
+  std::vector<uint16_t> ids;
+  for (int i = 0; i < 4000; ++i) ids.push_back(uint16_t(i * 11 % 50257));
+  std::string perhaps = path +
+                        " is not a token file: it is perhaps raw token ids of 16 bits without a header, as nanoGPT has "
+                        "them: ./tokenize import " +
+                        path + " --out FOLDER gives them one";
+  EXPECT_EQ(refusal(bytes_of<uint16_t>(ids)), perhaps);
+  ids.resize(50);
+  EXPECT_EQ(refusal(bytes_of<uint16_t>(ids)), perhaps);
+}
+
+TEST(TokenFile, OfRawIdsIsMappedWithoutAHeader) {
+  Scratch folder;
+  std::string path = folder / "raw.bin";
+  put(path, bytes_of<uint16_t>({1, 2, 50256}));
+  Tokens tokens = Tokens::map_raw(path, 16);
+  EXPECT_EQ(tokens.size(), 3);
+  EXPECT_EQ(tokens[2], 50256);
+  EXPECT_EQ(message_of([&] { Tokens::map_raw(path, 32); }),
+            path + " has 6 bytes, which are no whole number of ids of 32 bits");
+  put(path, shard_header(32, 0));
+  EXPECT_EQ(message_of([&] { Tokens::map_raw(path, 16); }),
+            path + " has a header already: ./train --data reads it as it is");
+}
+
 TEST(TokenFile, IsRefusedByNameWhereItIsCorrupt) {
   Scratch folder;
   std::string path = folder / "a.bin";

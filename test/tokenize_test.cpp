@@ -36,12 +36,12 @@ TEST(Tokenize, ListsItsSubcommandsAndNamesTheNearest) {
   for (const Words& words : {Words{}, Words{"--help"}, Words{"-h"}}) {
     Ran ran = run("tokenize", words);
     EXPECT_EQ(ran.status, 0);
-    for (const char* name : {"\n  train ", "\n  encode ", "\n  decode ", "\n  data ", "\n  inspect "})
+    for (const char* name : {"\n  train ", "\n  encode ", "\n  decode ", "\n  data ", "\n  import ", "\n  inspect "})
       EXPECT_TRUE(has(ran.out, name)) << ran.out;
   }
   expect_refused(run("tokenize", {"inspct"}), "tokenize", "no subcommand `inspct`: did you mean inspect?");
   expect_refused(run("tokenize", {"x"}), "tokenize", "./tokenize lists them");
-  for (const char* name : {"train", "encode", "decode", "data", "inspect"}) {
+  for (const char* name : {"train", "encode", "decode", "data", "import", "inspect"}) {
     Ran ran = run("tokenize", {name, "--help"});
     EXPECT_EQ(ran.status, 0);
     EXPECT_TRUE(has(ran.out, std::string("Usage: ./tokenize ") + name)) << ran.out;
@@ -240,6 +240,43 @@ TEST(Tokenize, EncodeTakesAMarkForBytesAndDecodeForNone) {
       "\xef\xbb\xbf"
       "97 98\n");
   EXPECT_EQ(w.tokenize({"decode", "--tokenizer", "bytes", w / "ids"}).out, "ab");
+}
+
+TEST(Tokenize, ImportGivesRawIdsAHeader) {
+  Workshop w;
+  std::vector<uint16_t> ids;
+  for (int i = 0; i < 2500; ++i) ids.push_back(uint16_t(i % 40 == 39 ? 50256 : i * 7 % 3000));
+  std::string raw(reinterpret_cast<const char*>(ids.data()), ids.size() * 2);
+  put(w / "train.bin", raw), put(w / "val.bin", raw.substr(0, 400));
+  Ran ran = w.tokenize({"import", w / "train.bin", w / "val.bin", "--out", w / "d", "--shard-tokens", "1000"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "2.5 k tokens in " + (w / "d/train_*.bin") + ", 3 files")) << ran.out;
+  ShardNames names = find_shards(w / "d");
+  EXPECT_EQ(names.train.size(), 3u);
+  ASSERT_EQ(names.validation.size(), 1u);
+  std::vector<int> all;
+  for (const std::string& name : names.train) {
+    Tokens tokens = Tokens::map(name);
+    for (int64_t i = 0; i < tokens.size(); ++i) all.push_back(tokens[i]);
+  }
+  EXPECT_EQ(all, std::vector<int>(ids.begin(), ids.end()));
+  EXPECT_EQ(Tokens::map(names.validation[0]).size(), 200);
+  ran = run("train", {"--data", w / "d", "--width", "16", "--heads", "2", "--layers", "1", "--seq", "32", "--batch",
+                      "2", "--steps", "2", "--passes", "1", "--out", w / "out"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"import", "--out", w / "x"}, "give files of token ids"},
+      {{"import", w / "train.bin"}, "give the folder to write to"},
+      {{"import", w / "train.bin", "--out", w.folder.path}, "lies there itself; choose another folder"},
+      {{"import", w / "train.bin", "--out", w / "d"}, "is in the way"},
+      {{"import", w / "d/val_000000.bin", "--out", w / "x"}, "has a header already"},
+      {{"import", w / "train.bin", "--out", w / "x", "--tokenizer", "bytes"}, "but the tokenizer has 257 ids"},
+      {{"import", w / "nosuch", "--out", w / "x"}, "nosuch: No such file"}};
+  for (const auto& [words, part] : mistakes) {
+    expect_refused(w.tokenize(words), "tokenize", part);
+    EXPECT_FALSE(std::filesystem::exists(w / "x")) << part;
+  }
 }
 
 TEST(Tokenize, EveryMistakeIsOneLine) {
