@@ -23,7 +23,7 @@ struct TrainOptions {
   std::string preset = "nano", fusion = "gate", plain_input = "raw";
   ModelConfig model;
   // Data
-  std::string data = "sums", pack = "documents";
+  std::string data = "sums", format, pack = "documents";
   TokenizerFlags tokenizer;
   int vocab = 512;
   int64_t val_tokens = kHeldOutTokens;
@@ -125,6 +125,8 @@ class Trainer {
   Checkpoint init_from_;           // whose weights are taken over
   bool in_place_ = true;           // what is resumed lies in --out
   bool restarted_ = false;         // a run that was stopped before its first checkpoint
+  bool recorded_vocab_ = false;    // it trained a tokenizer of --vocab ids
+  bool trains_tokenizer_ = false;  // this run does, or the one that it goes on with: --vocab means something
   bool other_order_ = false;       // a dump with other data flags than the resumed run's: from the first row
   std::string notes_;              // lines to show before the plan
   Json record_, record_flags_;     // the resumed run's state.json; this run's flags

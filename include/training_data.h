@@ -15,7 +15,10 @@ struct DataOptions {
   int vocab = 512;                      // its ids at most
   int context = 64;                     // the corpus is made for documents of at most so many tokens
   int64_t seed = 1;
+  std::string tokenizer_file = {};  // as a refusal's command names it; empty: none
+  std::string format = {};          // "text": a file is read as text, whatever it is; empty: by its looks
 };
+bool names_token_files(const DataOptions&);  // does --data mean token files?
 
 struct TrainingData {
   std::vector<std::string> description;  // parts of a sentence

@@ -17,6 +17,12 @@ static std::string recorded_flag(const Checkpoint& checkpoint, const std::string
   return checkpoint.read_json("state.json").get("flags", path).get_string(name, path);
 }
 
+// --format, which older runs do not have.
+static std::string recorded_format(const Checkpoint& checkpoint) {
+  Json state = checkpoint.read_json("state.json");
+  return state.get("flags", checkpoint.path("state.json")).find("format") ? recorded_flag(checkpoint, "format") : "";
+}
+
 static int64_t recorded_seed(const Checkpoint& checkpoint) {
   std::string seed = recorded_flag(checkpoint, "seed");
   if (seed.empty() || seed.size() > 19 || seed.find_first_not_of("0123456789") != std::string::npos)
@@ -24,15 +30,18 @@ static int64_t recorded_seed(const Checkpoint& checkpoint) {
   return int64_t(std::strtoull(seed.c_str(), nullptr, 10));
 }
 
-// `given`: --data, or empty where what the model was trained on is meant.
-static TrainingData read_data(const std::string& given, const TokenizerFlags& flags, const Checkpoint& checkpoint,
-                              const ModelConfig& config) {
+// `given`: --data, or empty where what the model was trained on is meant, as it was read then.
+static TrainingData read_data(const std::string& given, const std::string& format, const TokenizerFlags& flags,
+                              const Checkpoint& checkpoint, const ModelConfig& config) {
   Tokenizer tokenizer = read_tokenizer(checkpoint, config.vocab, config.end_of_text, flags);
   DataOptions o;
   o.of_model = &tokenizer;
   o.data = given, o.context = config.context, o.seed = recorded_seed(checkpoint);
+  o.format = format;
+  o.tokenizer_file = file_exists(checkpoint.path("tokenizer.json")) ? checkpoint.path("tokenizer.json") : flags.path;
   if (!given.empty()) return read_training_data(o);
   o.data = recorded_flag(checkpoint, "data");
+  if (format.empty()) o.format = recorded_format(checkpoint);
   try {
     return read_training_data(o);
   } catch (const Error& e) {
@@ -48,7 +57,7 @@ static std::string join(const std::vector<std::string>& parts) {
 
 int main(int argc, char** argv) {
   return run_program("eval", [&] {
-    std::string model_path = "out", data, pack, device = "auto";
+    std::string model_path = "out", data, format, pack, device = "auto";
     int threads = 0;
     TokenizerFlags tokenizer;
     int64_t held_out = kHeldOutTokens;
@@ -60,6 +69,7 @@ int main(int argc, char** argv) {
     flags.add("model", &model_path, "a checkpoint's folder, or an --out folder whose latest is meant");
     flags.add("data", &data, "as for ./train; empty: what the model was trained on");
     tokenizer.add(flags, "as for ./train, where the model has none of its own; empty: its own");
+    flags.choice("format", &format, {"", "text"}, "as for ./train");
     flags.choice("pack", &pack, {"", "documents", "stream"}, "as for ./train; empty: as it was trained");
     flags.add("val-tokens", &held_out, "held-out tokens to look at, at most", 2, INT64_MAX);
     flags.choice("device", &device, {"auto", "cpu", "cuda"}, "where the kernels run");
@@ -71,7 +81,7 @@ int main(int argc, char** argv) {
     Checkpoint checkpoint = find_checkpoint(model_path);
     ModelConfig config = read_config(checkpoint);
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
-    TrainingData split = read_data(data, tokenizer, checkpoint, config);
+    TrainingData split = read_data(data, format, tokenizer, checkpoint, config);
     require_vocabulary(split, config, checkpoint.folder());
     Plan plan;
     const Kernels& kernels = kernels_for(device);

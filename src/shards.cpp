@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "error.h"
 #include "files.h"
 #include "text_input.h"
+#include "unicode.h"
 
 static_assert(std::endian::native == std::endian::little, "token files are mapped as they are: little-endian");
 
@@ -239,6 +241,22 @@ bool names_shards(const std::string& data) {
   return is_named_bin(data) || (is_pattern(data) && !file_exists(data));
 }
 
+// Does val, valid or validation stand in a file's name, with no letter beside it? Letters beyond ASCII are such, too.
+static bool names_validation(const std::string& path) {
+  std::string word;
+  for (size_t at = path.rfind('/') + 1;;) {  // npos + 1 = 0
+    Character c = character_at(path, at);
+    if (c.kind & (kLower | kUpper | kUncased | kMark)) {
+      word += c.length == 1 ? std::string(1, char(std::tolower(path[at]))) : path.substr(at, c.length);
+    } else {
+      if (word == "val" || word == "valid" || word == "validation") return true;
+      word.clear();
+    }
+    if (c.length == 0) return false;
+    at += c.length;
+  }
+}
+
 ShardNames find_shards(const std::string& data) {
   std::vector<std::string> paths;
   if (folder_exists(data)) {
@@ -252,9 +270,6 @@ ShardNames find_shards(const std::string& data) {
     if (paths.empty()) fail("no token files (*.bin) match %s", data.c_str());
   }
   ShardNames names;
-  for (const std::string& path : paths) {
-    bool validates = path.find("val", path.rfind('/') + 1) != std::string::npos;  // npos + 1 = 0
-    (validates ? names.validation : names.train).push_back(path);
-  }
+  for (const std::string& path : paths) (names_validation(path) ? names.validation : names.train).push_back(path);
   return names;
 }

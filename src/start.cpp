@@ -22,8 +22,8 @@ constexpr const char* kModelFlags[] = {"model",       "layers",         "width",
                                        "rope-theta",  "residual-scale", "fusion",
                                        "plain-input", "head-gate",      "branch-norm"};
 // … and what its data, their order and its state depend on.
-constexpr const char* kDataFlags[] = {"data", "tokenizer", "pattern",      "end-token", "vocab", "pack",
-                                      "seq",  "batch",     "batch-tokens", "optimizer", "seed"};
+constexpr const char* kDataFlags[] = {"data", "format", "tokenizer", "pattern",      "end-token", "vocab",
+                                      "pack", "seq",    "batch",     "batch-tokens", "optimizer", "seed"};
 // Flags that belong to one start of the program, not to the run.
 constexpr const char* kOfOneStart[] = {"resume", "init-from", "dump", "out", "threads", "device"};
 
@@ -34,26 +34,26 @@ bool is_one_of(const std::string& name, const char* const (&names)[n]) {
 
 std::string conf_path(const std::string& out) { return out + "/run.conf"; }
 
-// The flags that are the run's. Where --epochs says how long it is, --steps does not; nor --vocab where there is a
-// tokenizer.
-std::vector<std::pair<std::string, std::string>> flags_of_run(const Flags& flags) {
+// The flags that are the run's. Where --epochs says how long it is, --steps does not; --vocab is there where the run
+// trains a tokenizer.
+std::vector<std::pair<std::string, std::string>> flags_of_run(const Flags& flags, bool trains_tokenizer) {
   auto values = flags.values();
   auto is_set = [&](const char* name, const char* unset) {
     return std::any_of(values.begin(), values.end(),
                        [&](const auto& flag) { return flag.first == name && flag.second != unset; });
   };
-  bool by_epochs = is_set("epochs", "0"), has_tokenizer = is_set("tokenizer", "");
+  bool by_epochs = is_set("epochs", "0");
   std::erase_if(values, [&](const auto& flag) {
     return is_one_of(flag.first, kOfOneStart) || (by_epochs && flag.first == "steps") ||
-           (has_tokenizer && flag.first == "vocab");
+           (!trains_tokenizer && flag.first == "vocab");
   });
   return values;
 }
 
 // They as a file for --config.
-std::string conf_text(const Flags& flags) {
+std::string conf_text(const Flags& flags, bool trains_tokenizer) {
   std::string lines = "# The flags of this run; ./train --config takes this file.\n";
-  for (const auto& [name, value] : flags_of_run(flags)) {
+  for (const auto& [name, value] : flags_of_run(flags, trains_tokenizer)) {
     std::string quoted;
     for (char c : value)
       quoted += c == '"' || c == '\\' ? std::string("\\") + c : c == '\n' ? "\\n" : std::string(1, c);
@@ -62,9 +62,9 @@ std::string conf_text(const Flags& flags) {
   return lines;
 }
 
-Json flags_record(const Flags& flags) {
+Json flags_record(const Flags& flags, bool trains_tokenizer) {
   Json record = Json::object();
-  for (const auto& [name, value] : flags_of_run(flags)) record.set(name, value);
+  for (const auto& [name, value] : flags_of_run(flags, trains_tokenizer)) record.set(name, value);
   return record;
 }
 
@@ -76,7 +76,7 @@ Json conf_record(const std::string& path) {
   std::string argument = "--config=" + path;
   char* words[] = {nullptr, argument.data()};
   recorded.parse(2, words);
-  return flags_record(recorded);
+  return flags_record(recorded, recorded.given("vocab"));
 }
 
 std::string parent_of(const std::string& path) {
@@ -212,6 +212,7 @@ bool Trainer::may_change(const std::string& flag, const std::string& value) cons
 
 // Takes the recorded flags where none were given; refuses given ones that would make it another run.
 void Trainer::take_record(Flags& flags, const Json& recorded, const std::string& path) {
+  recorded_vocab_ = recorded.find("vocab") != nullptr;
   for (const auto& [name, value] : recorded.members) {
     if (value.kind != Json::Kind::string)
       fail("%s: flag `%s` should be recorded as a string", path.c_str(), name.c_str());
@@ -300,8 +301,11 @@ DataOptions Trainer::data_options(const std::optional<Tokenizer>& of_weights) co
   std::string left = o_.out + "/tokenizer.json";
   DataOptions o{.data = o_.data, .tokenizer = o_.tokenizer, .vocab = o_.vocab, .context = o_.model.context};
   o.seed = o_.seed, o.of_model = of_weights ? &*of_weights : nullptr;
-  bool trained = o_.tokenizer.path.empty() && !names_shards(o_.data);
+  o.format = o_.format;
+  bool trained = o_.tokenizer.path.empty() && !names_token_files(o);
   if (restarted_ && trained && file_exists(left)) o.tokenizer.path = left;
+  std::string own = weights_from().empty() ? "" : weights_from().path("tokenizer.json");
+  o.tokenizer_file = file_exists(own) ? own : o.tokenizer.path;
   return o;
 }
 
@@ -317,10 +321,16 @@ std::optional<Tokenizer> Trainer::tokenizer_of_weights(const Flags& flags) const
 
 void Trainer::read_data(Flags& flags) {
   require_utf8("data", o_.data);
-  Pack pack = o_.pack == "stream" ? Pack::stream : Pack::documents;
   std::optional<Tokenizer> of_weights = tokenizer_of_weights(flags);
+  DataOptions from = data_options(of_weights);
+  bool recorded = !resumed_from_.empty() || restarted_, are_tokens = names_token_files(from);
+  trains_tokenizer_ = recorded ? recorded_vocab_ : !are_tokens && !of_weights && from.tokenizer.path.empty();
+  if (flags.given("vocab") && !trains_tokenizer_)
+    fail("--vocab %d: no tokenizer is trained here, %s; leave --vocab out", o_.vocab,
+         are_tokens ? "token files have the ids of theirs" : "the weights bring theirs");
+  Pack pack = o_.pack == "stream" ? Pack::stream : Pack::documents;
   try {
-    data_ = read_training_data(data_options(of_weights));
+    data_ = read_training_data(from);
   } catch (const Error& e) {
     if (resumed_from_.empty() || flags.given("data")) throw;
     fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(),
@@ -486,8 +496,8 @@ void Trainer::claim_out(Flags& flags) {
     if (holds_checkpoints(o_.out)) fail("%s: another run has just been started there", o_.out.c_str());
   }
   set_later_checkpoints_aside();
-  record_flags_ = flags_record(flags);
-  write_file(conf_path(o_.out), conf_text(flags));
+  record_flags_ = flags_record(flags, trains_tokenizer_);
+  write_file(conf_path(o_.out), conf_text(flags, trains_tokenizer_));
   if (data_.tokenizer.reads_text()) write_file(o_.out + "/tokenizer.json", data_.tokenizer.to_json());
   cut_log(o_.out + "/log.jsonl", resumed_from_.empty() ? -1 : step_);
   log_ = std::make_unique<JsonLog>(o_.out + "/log.jsonl");

@@ -3,16 +3,18 @@
 
 void add_train_flags(Flags& f, TrainOptions& o) {
   f.section("Data");
-  f.add(
-      "data", &o.data,
-      "token files (a folder of *.bin, or a pattern like 'd/*.bin'; those with val in their name are held out), a text "
-      "file (its last tenth held out), or the built-in corpus: sums, all, or a mix like sums=8,cups=1");
+  f.add("data", &o.data,
+        "token files (a folder of *.bin, or a pattern like 'd/*.bin'; those with the word val, valid or validation in "
+        "their name are held out), a text file (its last tenth held out), or the built-in corpus: sums, all, or a mix "
+        "like sums=8,cups=1");
   o.tokenizer.add(
       f,
       "tokenizer.json, tiktoken's ranks, GPT-2's folder, or bytes; empty: the one beside token files, else a "
       "BPE trained on the text",
       "how a BPE that is trained cuts text (empty: llama3, and qwen2 for the built-in corpus)");
   f.add("vocab", &o.vocab, "ids of a BPE that is trained, at most (257: bytes)", 257, 1 << 20);
+  f.choice("format", &o.format, {"", "text"},
+           "empty: what is no text is refused by what it is; text: --data is a file of text, whatever it looks like");
   f.choice("pack", &o.pack, {"documents", "stream"},
            "documents are segments that see only themselves, or one stream across borders");
   f.add("seq", &o.model.context, "tokens in a row, T: the most that attention sees", 2, 1 << 20);

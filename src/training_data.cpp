@@ -49,16 +49,19 @@ Tokenizer tokenizer_for(const DataOptions& o, Pattern usual, const std::vector<T
   return tokenizer;
 }
 
-void describe(TrainingData& data, const std::string& what) {
+// `held_out`: what the documents for validation are; empty: their number says it.
+void describe(TrainingData& data, const std::string& what, const std::string& held_out = "") {
   int end = data.vocabulary.end_of_text;
   double tokens = double(count_tokens(data.train)), documents = double(count_documents(data.train, end)), targets = 0;
   for (const Tokens& shard : data.train)
     for (int64_t i = 0; i < shard.size(); ++i) targets += shard[i] != end && shard.may_be_target(i);
   data.document_length = tokens / std::max(1.0, documents);
-  data.description = {what + ": " + show_count(documents, "document"), show_count(tokens) + " tokens",
-                      text("%.0f %% of them targets", 100 * targets / std::max(1.0, tokens - documents)),
-                      "held out " + show_count(double(count_documents(data.validation, end)), "document"),
-                      show_count(double(count_tokens(data.validation))) + " tokens"};
+  data.description = {
+      what + ": " + show_count(documents, "document"), show_count(tokens) + " tokens",
+      text("%.0f %% of them targets", 100 * targets / std::max(1.0, tokens - documents)),
+      "held out " +
+          (held_out.empty() ? show_count(double(count_documents(data.validation, end)), "document") : held_out),
+      show_count(double(count_tokens(data.validation))) + " tokens"};
   for (const Tokens& shard : data.train) {
     data.checksum = crc32c(data.checksum, shard.bytes(), shard.byte_size());
     if (shard.has_mask()) data.checksum = crc32c(data.checksum, shard.mask(), size_t(shard.size()));
@@ -72,12 +75,17 @@ void describe(TrainingData& data, const std::string& what) {
 TrainingData read_text_data(const DataOptions& o) {
   if (folder_exists(o.data)) refuse_folder(o.data);
   TrainingData data;
-  TextFile file = read_text_file(o.data);
+  TextFile file = read_text_file(o.data, o.format, o.tokenizer_file);
   data.tokenizer = tokenizer_for(o, Pattern::llama3, file.train);
   data.vocabulary = vocabulary_of(data.tokenizer);
   TextSplit split = tokenize(file, data.tokenizer);
   data.train = {split.train}, data.validation = {split.validation};
-  describe(data, o.data);
+  bool cut = !file.train[0].end_predictable;
+  size_t documents = file.validation.size();
+  describe(data, o.data,
+           cut              ? "the last tenth of it"
+           : documents == 1 ? "the last one"
+                            : text("the last %zu", documents));
   return data;
 }
 
@@ -165,9 +173,20 @@ std::string take_tokenizer(TrainingData& data, const DataOptions& o, const std::
   return "divided by `" + std::string(tokenizer.bytes_of(end)) + "`, with which they begin";
 }
 
+std::string own_name(const Tokens& shard) { return shard.name().substr(shard.name().rfind('/') + 1); }  // npos + 1 = 0
+
+// The names of files, of many the first ones.
+std::vector<std::string> own_names(const std::vector<Tokens>& shards) {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kMost, shards.size()); ++i) names.push_back(own_name(shards[i]));
+  if (shards.size() > kMost) names.push_back(text("and %zu more", shards.size() - kMost));
+  return names;
+}
+
 // Where no file is for validation: the last tenth of the longest one, the last of equals, from the beginning of a
-// document where one is near.
-void hold_out(TrainingData& data) {
+// document where one is near. Returns that file's name.
+std::string hold_out(TrainingData& data) {
   auto shorter = [](const Tokens& a, const Tokens& b) { return a.size() < b.size(); };
   Tokens& cut_one = *std::max_element(data.train.rbegin(), data.train.rend(), shorter);
   Tokens whole = cut_one;
@@ -175,6 +194,7 @@ void hold_out(TrainingData& data) {
   if (border < whole.size() - whole.size() / 20) cut = border;
   cut_one = whole.part(0, cut);
   data.validation = {whole.part(cut, whole.size())};
+  return own_name(whole);
 }
 
 // Of the documents in the first of the tokens.
@@ -207,7 +227,11 @@ uint32_t checksum_of_ends(const std::vector<Tokens>& shards) {
 TrainingData map_token_files(const DataOptions& o) {
   TrainingData data;
   ShardNames names = find_shards(o.data);
-  if (names.train.empty()) fail("--data %s: all files are for validation; there is none to train on", o.data.c_str());
+  if (names.train.empty())
+    fail(
+        "--data %s: all files are for validation, by the word val, valid or validation in their names; rename those to "
+        "train on",
+        o.data.c_str());
   for (const std::string& name : names.train) data.train.push_back(Tokens::map(name));
   for (const std::string& name : names.validation) data.validation.push_back(Tokens::map(name));
   for (const auto* shards : {&data.train, &data.validation})
@@ -216,7 +240,8 @@ TrainingData map_token_files(const DataOptions& o) {
         fail("%s has %d bits a token, but %s has %d: they are of different tokenizers", shard.name().c_str(),
              shard.bits(), data.train[0].name().c_str(), data.train[0].bits());
   std::string divided = take_tokenizer(data, o, names.train[0]);
-  if (count_tokens(data.validation) < 2) hold_out(data);
+  std::vector<std::string> held_out = own_names(data.validation);
+  if (count_tokens(data.validation) < 2) held_out = {"the last tenth of " + hold_out(data)};
   if (count_tokens(data.train) < 2 || count_tokens(data.validation) < 2)
     fail("--data %s is too small: %lld tokens to train on and %lld to validate with; each takes at least 2",
          o.data.c_str(), (long long)count_tokens(data.train), (long long)count_tokens(data.validation));
@@ -226,7 +251,8 @@ TrainingData map_token_files(const DataOptions& o) {
       o.data + ": " + show_count(double(data.train.size()), "file") + text(" of %d-bit tokens", data.train[0].bits()),
       show_count(double(count_tokens(data.train))) + " tokens",
       "about " + show_count(data.document_length) + " a document",
-      "held out " + show_count(double(count_tokens(data.validation))) + " tokens"};
+      "held out " + show_count(double(count_tokens(data.validation))) + " tokens: " + held_out[0]};
+  data.description.insert(data.description.end(), held_out.begin() + 1, held_out.end());
   if (!divided.empty()) data.description.push_back(divided);
   data.checksum = checksum_of_ends(data.train);
   return data;
@@ -234,11 +260,12 @@ TrainingData map_token_files(const DataOptions& o) {
 
 }  // namespace
 
+bool names_token_files(const DataOptions& o) { return o.format != "text" && names_shards(o.data); }
+
 TrainingData read_training_data(const DataOptions& o) {
   if (o.data.empty()) fail("--data is empty; give token files, a text file, sums, all, or a mix like sums=8,cups=1");
-  TrainingData data = names_shards(o.data)                           ? map_token_files(o)
-                      : file_exists(o.data) || !names_corpus(o.data) ? read_text_data(o)
-                                                                     : make_corpus_data(o);
+  bool is_text = o.format == "text" || file_exists(o.data) || !names_corpus(o.data);
+  TrainingData data = names_token_files(o) ? map_token_files(o) : is_text ? read_text_data(o) : make_corpus_data(o);
   if (!data.tokenizer.reads_text())
     data.description.push_back(text("no tokenizer beside them: ids only, taken for %s",
                                     data.tokenizer.vocab() == 50257 ? "GPT-2's" : "Llama 3's"));

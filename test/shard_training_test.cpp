@@ -149,6 +149,72 @@ TEST(ShardTraining, FilesOfLlmCWithoutATokenizerAreTrainedOnByTheirIds) {
   bench.train({"--resume", bench / "ids", "--steps", "6", "--threads", "1"});
 }
 
+TEST(ShardTraining, ThePlanListsWhatIsHeldOut) {
+  Shards shards;
+  EXPECT_TRUE(has(shards.train(shards.small("named", 2)).out, "tokens: val_000000.bin"));
+  std::filesystem::create_directory(shards / "many");
+  std::vector<uint16_t> tokens(500, 'a');
+  write_tokens(shards / "many/interval_train.bin", tokens);
+  for (int i = 0; i < 6; ++i) write_tokens(shards / text("many/val_%d.bin", i), tokens);
+  Words words = shards.small("many_out", 2);
+  words[1] = shards / "many";
+  std::string plan = shards.train(words + Words{"--tokenizer", "bytes"}).out;
+  EXPECT_TRUE(has(plan, "tokens: val_0.bin, val_1.bin, val_2.bin, val_3.bin, and 2 more")) << plan;
+  for (int i = 0; i < 6; ++i) std::filesystem::remove(shards / text("many/val_%d.bin", i));
+  words.back() = shards / "tenth_out";
+  plan = shards.train(words + Words{"--tokenizer", "bytes"}).out;
+  EXPECT_TRUE(has(plan, "held out 50 tokens: the last tenth of interval_train.bin")) << plan;
+}
+
+TEST(ShardTraining, VocabIsRefusedWhereNoTokenizerIsTrained) {
+  Shards shards;
+  Words words = shards.small("out", 4);
+  std::string says = "--vocab 280: no tokenizer is trained here, ";
+  expect_refused(run("train", words + Words{"--vocab", "280"}), "train", says + "token files have the ids of theirs");
+  put(shards / "own.conf", "vocab = 280\n");
+  expect_refused(run("train", words + Words{"--config", shards / "own.conf"}), "train", says);
+  EXPECT_FALSE(std::filesystem::exists(shards / "out"));
+  shards.train(words);
+  EXPECT_FALSE(has(contents(shards / "out/run.conf"), "vocab"));
+  shards.train({"--config", shards / "out/run.conf", "--out", shards / "again", "--threads", "1"});
+  EXPECT_TRUE(shards.model("out", 4) == shards.model("again", 4));
+  expect_refused(run("train", {"--resume", shards / "out", "--vocab", "280", "--steps", "6"}), "train", says);
+  shards.train({"--resume", shards / "out", "--steps", "6", "--threads", "1"});
+
+  words[1] = shards.text();
+  words.back() = shards / "new";
+  expect_refused(run("train", words + Words{"--init-from", shards / "out", "--vocab", "280"}), "train",
+                 says + "the weights bring theirs");
+  shards.train(words + Words{"--vocab", "270"});
+  EXPECT_TRUE(has(contents(shards / "new/run.conf"), "vocab = \"270\""));
+  shards.train({"--resume", shards / "new", "--vocab", "270", "--steps", "6", "--threads", "1"});
+  EXPECT_TRUE(has(contents(shards / "new/run.conf"), "vocab = \"270\""));
+}
+
+TEST(Train, WhatIsNoTextIsRefusedAndFormatTextTakesItAsItIs) {
+  Bench bench;
+  std::string bytes = some_text();
+  bytes[100] = '\0';
+  put(bench / "zero", bytes), put(bench / "w.jsonl", "{\"body\": \"the cat\"}\n");
+  put(bench / "x.bin", bytes);
+  Words words = bench.tiny("out", 4);
+  words[1] = bench / "w.jsonl";
+  expect_refused(run("train", words + Words{"--tokenizer", "bytes"}), "train",
+                 "./tokenize data " + (bench / "w.jsonl") + " --field body --tokenizer bytes --out w_tokens;");
+  words[1] = bench / "zero";
+  expect_refused(run("train", words), "train", "zero is not text: byte 100 is zero; --format text takes it as it is");
+  EXPECT_FALSE(std::filesystem::exists(bench / "out"));
+  Ran ran = bench.train(words + Words{"--format", "text"});
+  EXPECT_TRUE(has(ran.out, "held out the last tenth of it")) << ran.out;
+  EXPECT_TRUE(has(contents(bench / "out/run.conf"), "format = \"text\""));
+  bench.train({"--resume", bench / "out", "--steps", "6", "--threads", "1"});
+  EXPECT_EQ(run("eval", {"--model", bench / "out"}).status, 0) << "as it was trained";
+  expect_refused(run("eval", {"--model", bench / "out", "--data", bench / "zero"}), "eval", "byte 100 is zero");
+  EXPECT_EQ(run("eval", {"--model", bench / "out", "--data", bench / "zero", "--format", "text"}).status, 0);
+  words[1] = bench / "x.bin", words.back() = bench / "bin";
+  bench.train(words + Words{"--format", "text"});
+}
+
 TEST(ShardTraining, MasksBesideTheFilesHold) {
   Bench bench;
   std::string lines;

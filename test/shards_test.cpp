@@ -342,6 +342,22 @@ TEST_F(ShardFiles, WhatExistsUnderTheVeryNameIsMeant) {
   EXPECT_EQ(found(in("odd[1].bin")), "odd1.bin | ");
 }
 
+TEST(ShardNames, HoldOutThoseInWhoseNameTheWordStandsAlone) {
+  Scratch folder;
+  auto validates = [&](const std::string& name) {
+    put_shard<uint16_t>(folder / name, {});
+    ShardNames names = find_shards(folder / name);
+    EXPECT_EQ(names.train.size() + names.validation.size(), 1u);
+    return !names.validation.empty();
+  };
+  for (const char* name : {"val.bin", "val_000000.bin", "fineweb_val_000001.bin", "a.val.bin", "VAL-1.bin", "2val2.bin",
+                           "valid.bin", "x-Validation-0.bin", "train_val.bin", "set val.bin", "été.val.bin"})
+    EXPECT_TRUE(validates(name)) << name;
+  for (const char* name : {"interval_train_000.bin", "medieval_1.bin", "train.bin", "evaluation.bin", "valley.bin",
+                           "vals.bin", "invalid.bin", "éval.bin", "valé.bin", "validate.bin", "va_l.bin"})
+    EXPECT_FALSE(validates(name)) << name;
+}
+
 TEST_F(ShardFiles, AreToldFromTextsAndMixesByTheirName) {
   for (const std::string& data : {folder_ / "val", in("*"), in("train_000000.bin"), in("missing.bin"), in("x?"),
                                   in("odd[1].bin"), std::string("a[b]")})

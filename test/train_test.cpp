@@ -168,7 +168,8 @@ TEST(Train, HelpShowsEveryFlagWithItsDefault) {
                            "init-from",    "dump",
                            "config",       "help",
                            "tokenizer",    "vocab",
-                           "epochs",       "val-tokens"})
+                           "format",       "val-tokens",
+                           "epochs"})
     EXPECT_TRUE(has(ran.out, std::string("--") + flag + " ") || has(ran.out, std::string("--") + flag + "\n")) << flag;
   EXPECT_TRUE(has(ran.out, "[40000]") && has(ran.out, "[0.1]"));
   EXPECT_EQ(run("train", {"--width", "16", "--help"}).out, ran.out) << "defaults, not what is given";
