@@ -15,6 +15,8 @@ constexpr std::string_view without_mark(std::string_view text) {
 }
 // The last place at or before `at` < text.size() that is not within a character; `at` where bytes are no characters.
 size_t character_border(std::string_view text, size_t at);
+// Appends the character's bytes; `code` is below 0x110000.
+void append_utf8(std::string* s, unsigned code);
 
 // Cuts a stream of bytes at characters' borders, so that streaming output shows whole characters: push bytes, print
 // what comes back; what is left at the end comes from flush(). Invalid bytes pass through as they are.

@@ -81,24 +81,6 @@ bool Json::get_bool(const std::string& name, const std::string& path) const {
   return get_kind(*this, Kind::boolean, "true or false", name, path).boolean;
 }
 
-static void append_utf8(std::string& s, unsigned code) {
-  if (code < 0x80) {
-    s += char(code);
-  } else if (code < 0x800) {
-    s += char(0xC0 | code >> 6);
-    s += char(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    s += char(0xE0 | code >> 12);
-    s += char(0x80 | (code >> 6 & 0x3F));
-    s += char(0x80 | (code & 0x3F));
-  } else {
-    s += char(0xF0 | code >> 18);
-    s += char(0x80 | (code >> 12 & 0x3F));
-    s += char(0x80 | (code >> 6 & 0x3F));
-    s += char(0x80 | (code & 0x3F));
-  }
-}
-
 namespace {
 
 class Parser {
@@ -215,7 +197,7 @@ class Parser {
       unsigned char c = source_[at_];
       if (take('"')) return result;
       if (c == '\\') {
-        append_utf8(result, escape());
+        append_utf8(&result, escape());
         continue;
       }
       if (c < 0x20) wrong(at_, text("expected an escape in place of the control character 0x%02x in a string", c));

@@ -63,6 +63,24 @@ size_t character_border(std::string_view text, size_t at) {
   return at;
 }
 
+void append_utf8(std::string* s, unsigned code) {
+  if (code < 0x80) {
+    *s += char(code);
+  } else if (code < 0x800) {
+    *s += char(0xC0 | code >> 6);
+    *s += char(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    *s += char(0xE0 | code >> 12);
+    *s += char(0x80 | (code >> 6 & 0x3F));
+    *s += char(0x80 | (code & 0x3F));
+  } else {
+    *s += char(0xF0 | code >> 18);
+    *s += char(0x80 | (code >> 12 & 0x3F));
+    *s += char(0x80 | (code >> 6 & 0x3F));
+    *s += char(0x80 | (code & 0x3F));
+  }
+}
+
 std::string Utf8Stream::push(std::string_view bytes) {
   std::string whole = pending_;
   whole += bytes;
