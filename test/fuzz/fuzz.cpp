@@ -15,6 +15,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"gpt2", fuzz_gpt2},
       {"encode", fuzz_encode},
       {"decode", fuzz_decode},
+      {"nfc", fuzz_nfc},
       {"train_bpe", fuzz_train_bpe},
       {"token_file", fuzz_token_file},
       {"loader", fuzz_loader},

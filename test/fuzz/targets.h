@@ -9,6 +9,7 @@ void fuzz_ranks(std::string_view bytes);
 void fuzz_gpt2(std::string_view bytes);
 void fuzz_encode(std::string_view bytes);
 void fuzz_decode(std::string_view bytes);
+void fuzz_nfc(std::string_view bytes);
 void fuzz_train_bpe(std::string_view bytes);
 void fuzz_token_file(std::string_view bytes);
 void fuzz_loader(std::string_view bytes);
