@@ -38,7 +38,7 @@ struct Pass {
   int first_fused = 0;            // the fused rows' first in the feedback's tape
   // Of each pass-1 row: the tape row that holds this pass's state for its token (pass 1's in a prefix).
   std::vector<int> state_row;
-  bool trained = true;  // takes part in the backward pass
+  bool trained = true;  // takes part in the backward pass; not where the objective gives it no weight
 };
 
 struct PassPlan {
@@ -46,6 +46,8 @@ struct PassPlan {
   std::vector<std::vector<int>> prefix;  // [k − 2][segment]: plain rows of pass k, 1 … the segment's rows
   bool carry_gradient = true;
   int rows() const { return passes.back().first + passes.back().rows; }
+  bool fuses() const;            // some row's input is fused
+  bool trains_feedback() const;  // some such row is trained: the feedback's parameters have a gradient
 };
 
 // Draws the prefix lengths of every pass k ≥ 2 for segments numbered from `first_segment` within the step.
@@ -54,9 +56,6 @@ std::vector<std::vector<int>> draw_prefixes(const Batch&, int passes, const Pass
 // `target_count`: of the whole optimizer step.
 PassPlan plan_passes(const Batch&, int passes, std::vector<std::vector<int>> prefix, const PassOptions&, int64_t step,
                      int first_segment, int64_t target_count);
-
-// Multiplications and additions of a micro-batch's products and attention, forward and backward.
-double step_flops(const ModelConfig&, const Batch&, const PassPlan&);
 
 // Sums over a step's micro-batches, one entry a pass, over all positions that have a target (the prefix's from pass 1).
 struct PassLosses {

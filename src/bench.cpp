@@ -10,6 +10,7 @@
 #include "devices.h"
 #include "error.h"
 #include "flags.h"
+#include "flops.h"
 #include "json.h"
 #include "log.h"
 #include "model.h"
@@ -308,8 +309,9 @@ void bench_step(const Kernels& run, const Options& o) {
     runner.backward(weights.params(), grad_views, data, plan_of_step, 0, losses);
     gradient_seconds = std::min(gradient_seconds, seconds_now() - start);
     start = seconds_now();
-    optimizer.step(weights.floats(), grads.data(), optimizer.gradient_norm(grads.data(), passes > 1), passes > 1,
-                   steps++, 1000000);
+    bool feedback = plan_of_step.trains_feedback();
+    optimizer.step(weights.floats(), grads.data(), optimizer.gradient_norm(grads.data(), feedback), feedback, steps++,
+                   1000000);
     weights.changed();
     run.wait();
     update_seconds = std::min(update_seconds, seconds_now() - start);
@@ -436,10 +438,7 @@ void bench_prefill(const Kernels& run, const Options& o) {
   Weights weights(run, model);
   Decoder decoder(run, model.config, weights.params(), limits);
   Batch data = random_batch(1, tokens, config.vocab);
-  double D = config.width;
-  double operations =
-      2 * (double(tokens) * config.layers * (D * config.qkv_width() + config.heads_width() * D + 3 * D * config.ffn) +
-           double(tokens) * (tokens + 1) * config.heads_width() * config.layers);
+  double operations = stack_flops(config, data.segments, Work::forward);
   Rate r = beside_fma(run, o.seconds * 3, operations, [&] { decoder.prefill({data.tokens}, DecodeMode::standard); });
   Results results(o.json, {"prefill", "tokens", "ms", "tokens/s", "GFLOP/s", "of the fma peak"});
   results.add(Json::object({{"bench", "prefill"},

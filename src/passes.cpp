@@ -83,7 +83,7 @@ PassPlan plan_passes(const Batch& batch, int passes, std::vector<std::vector<int
   for (int k = 1; k <= passes; ++k) {
     Pass& pass = plan.passes[k - 1];
     bool last_only = options.gradient == GradientMode::last;
-    pass.trained = !last_only || k == passes;
+    pass.trained = last_only ? k == passes : k == 1 || share > 0;
     for (int row = 0; row < pass.rows; ++row) {
       double weight = k > 1 ? base * share : base * (1 + share * times_prefix[row]);
       if (last_only) weight = k == passes ? base : 0;
@@ -93,19 +93,13 @@ PassPlan plan_passes(const Batch& batch, int passes, std::vector<std::vector<int
   return plan;
 }
 
-double step_flops(const ModelConfig& c, const Batch& batch, const PassPlan& plan) {
-  double D = c.width, Hd = c.heads_width(), pairs = 0, targets = 0, fused = 0;
-  double layer = D * c.qkv_width() + Hd * D + 3.0 * D * c.ffn;
-  for (const Pass& pass : plan.passes) {
-    fused += double(pass.input.fused.size());
-    for (const Segment& s : pass.segments) pairs += double(s.rows) * (s.position + (s.rows + 1) / 2.0);
-    for (float w : pass.weight) targets += w > 0;
-  }
-  double fusion = c.fusion == Fusion::concat ? 4 * D * D : D * D;
-  double gates = c.fusion == Fusion::gate && plan.passes.size() > 1 ? double(batch.rows()) * D * D : 0;
-  return 6 * (plan.rows() * layer * c.layers + fused * fusion + gates + targets * D * c.vocab) +
-         14 * pairs * Hd * c.layers;
+static bool any_fused(const PassPlan& plan, bool among_trained) {
+  return std::any_of(plan.passes.begin(), plan.passes.end(),
+                     [&](const Pass& p) { return !p.input.fused.empty() && (p.trained || !among_trained); });
 }
+
+bool PassPlan::fuses() const { return any_fused(*this, false); }
+bool PassPlan::trains_feedback() const { return any_fused(*this, true); }
 
 // --- Memory
 
@@ -179,7 +173,7 @@ PassRunner::PassRunner(const Kernels& kernels, const ModelConfig& config, PassLi
 
 void PassRunner::forward(const ModelParams& params, const Batch& batch, const PassPlan& plan) {
   PassBuffers& b = buffers_;
-  feedback_.embed(params, b.tokens, batch.tokens.data(), batch.rows(), plan.passes.size() > 1);
+  feedback_.embed(params, b.tokens, batch.tokens.data(), batch.rows(), plan.fuses());
   for (const Pass& pass : plan.passes) {
     if (pass.rows == 0) continue;
     FeedbackTape tape = plan.passes.size() > 1 ? feedback_.from_row(b.feedback, pass.first_fused) : FeedbackTape{};
@@ -264,9 +258,10 @@ void PassRunner::backward(const ModelParams& params, const ModelParams& grads, c
     stack_.backward(params, grads, b.tape, gradient, at_row(b.dh, pass.first), pass.first, pass.rows, pass.segments);
     input_backward(params, grads, plan, pass);
   }
-  if (K > 1 && config_.fusion == Fusion::gate)
+  bool feedback = plan.trains_feedback();
+  if (feedback && config_.fusion == Fusion::gate)
     feedback_.gates_backward(params, grads, b.dembedded, b.dgates_in, b.tokens.embedded, N);
-  if (K > 1 || config_.plain_input == PlainInput::normed)
+  if (feedback || config_.plain_input == PlainInput::normed)
     run_.rmsnorm_backward(b.de, grads.input_norm, b.dembedded, b.tokens.e, params.input_norm, b.tokens.rrms, N, D);
   run_.embedding_backward(grads.embedding, b.de, batch.tokens.data(), N, D);
 

@@ -9,6 +9,7 @@
 
 #include "checkpoint.h"
 #include "error.h"
+#include "flops.h"
 #include "generate.h"
 #include "program.h"
 #include "random.h"

@@ -206,6 +206,24 @@ TEST(EngineSweep, ARunnerServesBatchesOfEverySize) {
   EXPECT_SAME_BITS(result(fresh_large, large, 3), first);
 }
 
+TEST(EngineSweep, PassesWithoutWeightInTheObjectiveTakeNoPartInTheBackwardPass) {
+  Batch batch = random_batch({7, 1, 5}, 11, 3);
+  auto trained = [&](PassOptions options, int passes) {
+    std::vector<bool> out;
+    PassPlan plan = plan_passes(batch, passes, fully_fused(batch, passes), options, 1, 0, batch.target_count());
+    for (const Pass& pass : plan.passes) out.push_back(pass.trained);
+    EXPECT_EQ(plan.trains_feedback(), passes > 1 && out.back());
+    EXPECT_EQ(plan.fuses(), passes > 1);
+    return out;
+  };
+  EXPECT_EQ(trained({.lambda = 1}, 3), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(trained({.lambda = 0}, 3), (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(trained({.lambda = 0, .gradient = GradientMode::last}, 3), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(trained({.lambda = 0}, 1), (std::vector<bool>{true}));
+  PassPlan all_plain = plan_passes(batch, 2, {{7, 1, 5}}, {}, 1, 0, batch.target_count());
+  EXPECT_FALSE(all_plain.fuses() || all_plain.trains_feedback()) << "no row is fused";
+}
+
 TEST(EngineSweep, ABatchWithoutTargetsHasNoGradient) {
   Model model(tiny_config());
   fill_with_noise(model);
