@@ -31,7 +31,7 @@ class Optimizer {
   Optimizer(const Kernels&, const ParamLayout&, const OptimizerOptions&);
   static void plan_memory(Plan&, const ParamLayout&, const OptimizerOptions&);
 
-  // The gradient's norm over the tensors that take part: all, or all but the feedback's in a one-pass step.
+  // The gradient's norm over the tensors that take part: all, or without the feedback's in a step that trains none.
   double gradient_norm(const float* grads, bool with_feedback);
   // One update; leaves tensors that do not take part alone, as if absent.
   void step(float* params, const float* grads, double norm, bool with_feedback, int64_t step, int64_t steps);

@@ -18,7 +18,7 @@ struct Param {
   std::string name;   // docs/model.md
   int rows, columns;  // of a vector: 1 × columns
   ParamKind kind;
-  bool feedback;  // of the feedback: has no gradient in a one-pass step
+  bool feedback;  // read by fused inputs alone: has no gradient in a step without any
   size_t offset;  // into the block, in floats
   size_t size() const { return size_t(rows) * columns; }
   std::vector<int64_t> shape() const;
@@ -31,6 +31,9 @@ struct ParamLayout {
   const Param* find(const std::string& name) const;
 };
 ParamLayout param_layout(const ModelConfig&);
+
+// Has the feedback been trained, by the number of updates that each tensor has had?
+bool feedback_has_updates(const ParamLayout&, const std::vector<int64_t>& update_counts);
 
 // Pointers into one block, by use. Absent ones are null.
 struct LayerParams {

@@ -71,6 +71,7 @@ class Trainer {
     DataPosition start;
     int64_t targets = 0, tokens = 0;
     int passes = 1;
+    bool trains_feedback = false;  // some micro-batch does
     PassLosses losses;
     double rows = 0, flops = 0;
   };

@@ -74,11 +74,9 @@ bool feedback_is_trained(const Checkpoint& checkpoint, const ModelConfig& config
   std::string path = checkpoint.path("state.json");
   Json state = checkpoint.read_json("state.json");
   if (state.find("feedback_trained")) return state.get_bool("feedback_trained", path);
-  const std::vector<Json>& counts = state.get("update_counts", path).items;
-  std::vector<Param> params = param_layout(config).params;
-  for (size_t i = 0; i < std::min(counts.size(), params.size()); ++i)
-    if (params[i].feedback && counts[i].number > 0) return true;
-  return false;
+  std::vector<int64_t> counts;
+  for (const Json& n : state.get("update_counts", path).items) counts.push_back(n.number > 0);
+  return feedback_has_updates(param_layout(config), counts);
 }
 
 ModelConfig as_trained(ModelConfig config, bool feedback_trained) {

@@ -84,12 +84,21 @@ ParamLayout param_layout(const ModelConfig& c) {
   Builder b{layout};
   b.alone("model.embed_tokens.weight", c.vocab, c.width, ParamKind::embedding);
   b.group(size_t(c.padded_vocab() - c.vocab) * c.width);
-  b.alone("model.input_norm.weight", 1, c.width, ParamKind::gain);
+  b.alone("model.input_norm.weight", 1, c.width, ParamKind::gain, c.plain_input == PlainInput::raw);
   for (int l = 0; l < c.layers; ++l) add_layer(b, c, layer_name(l));
   b.alone("model.norm.weight", 1, c.width, ParamKind::gain);
   add_feedback(b, c);
   b.group();
   return layout;
+}
+
+// Its matrices tell: checkpoints of earlier versions count one-pass steps as updates of the input norm too.
+bool feedback_has_updates(const ParamLayout& layout, const std::vector<int64_t>& update_counts) {
+  for (size_t i = 0; i < std::min(update_counts.size(), layout.params.size()); ++i) {
+    const Param& p = layout.params[i];
+    if (p.feedback && p.kind == ParamKind::matrix && update_counts[i] > 0) return true;
+  }
+  return false;
 }
 
 // `place` says where a parameter lies.

@@ -25,10 +25,7 @@ void Pace::add(double new_tokens, double new_rows, double new_seconds) {
 
 bool Trainer::feedback_trained() const {
   if (feedback_started_ || !has_feedback()) return has_feedback();
-  std::vector<int64_t> counts = optimizer_->step_counts();
-  for (size_t i = 0; i < counts.size(); ++i)
-    if (model_->layout.params[i].feedback && counts[i] > 0) return true;
-  return false;
+  return feedback_has_updates(model_->layout, optimizer_->step_counts());
 }
 
 void Trainer::fail_broken(const std::string& what) const {
@@ -111,6 +108,7 @@ PassPlan Trainer::plan_micro_batch(const Step& step, const Batch& batch, int fir
 void Trainer::add_gradients(Step& step, const Batch& batch, const PassPlan& plan, float z_loss) {
   runner_->forward(weights_->params(), batch, plan);
   runner_->backward(weights_->params(), grad_views_, batch, plan, z_loss, step.losses);
+  step.trains_feedback |= plan.trains_feedback();
   step.rows += plan.rows();
   step.flops += step_flops(model_->config, batch, plan);
 }
@@ -143,11 +141,10 @@ bool Trainer::train_step() {
     return true;
   }
   if (!gradients(step, in_cooldown(o_.optim, step_, o_.steps) ? o_.optim.z_loss : 0)) return false;
-  bool with_feedback = step.passes > 1;
-  double norm = optimizer_->gradient_norm(grads_.data(), with_feedback);
+  double norm = optimizer_->gradient_norm(grads_.data(), step.trains_feedback);
   if (!std::isfinite(objective(step.losses)) || !std::isfinite(norm))
     fail_broken(text("the loss is %g and the gradient norm %g", objective(step.losses), norm));
-  optimizer_->step(weights_->floats(), grads_.data(), norm, with_feedback, step_, o_.steps);
+  optimizer_->step(weights_->floats(), grads_.data(), norm, step.trains_feedback, step_, o_.steps);
   weights_->changed();
   costs_.tokens += step.tokens;
   costs_.token_passes += double(step.tokens) * step.passes;

@@ -478,6 +478,32 @@ TEST(AsTrained, AModelWhoseFeedbackWasNeverTrainedIsShownWithoutIt) {
   }
 }
 
+// g_in is read by fused inputs alone where plain ones are raw.
+TEST(ParamLayout, TheInputNormIsTheFeedbacksWherePlainInputsAreRaw) {
+  for (Fusion fusion : {Fusion::none, Fusion::gate, Fusion::concat, Fusion::add})
+    for (PlainInput plain : {PlainInput::raw, PlainInput::normed}) {
+      ModelConfig config = tiny_config();
+      config.fusion = fusion, config.plain_input = plain;
+      EXPECT_EQ(param_layout(config).find("model.input_norm.weight")->feedback, plain == PlainInput::raw);
+    }
+}
+
+TEST(FeedbackIsTrained, IsToldByItsMatricesInCheckpointsThatDoNotSay) {
+  Scratch folder;
+  for (Fusion fusion : {Fusion::gate, Fusion::concat, Fusion::add}) {
+    ModelConfig config = tiny_config();
+    config.fusion = fusion, config.plain_input = PlainInput::raw;
+    Model model(config);
+    for (int fused_steps : {0, 3}) {
+      Json counts = Json::array();  // as they were when one-pass steps counted for g_in too
+      for (const Param& p : model.layout.params)
+        counts.items.push_back(p.name.rfind("latent_feedback.", 0) == 0 ? fused_steps : 10);
+      Checkpoint checkpoint = save(folder, model, Json::object({{"update_counts", counts}}));
+      EXPECT_EQ(feedback_is_trained(checkpoint, config), fused_steps > 0);
+    }
+  }
+}
+
 // --- Exact functions -----------------------------------------------------------------------------------------------
 
 // How many doubles lie between two.

@@ -122,6 +122,40 @@ TEST(Train, LogsEveryStepAndEveryEvaluationAsOneObject) {
   EXPECT_EQ(evaluations, 3u) << "at steps 10 and 20 and at the end";
 }
 
+// A parameter that no row of a step reads keeps its bits and its number of updates.
+TEST(Train, WhatFusedInputsAloneReadIsLeftAloneInStepsWithoutAny) {
+  Bench bench;
+  auto state_of = [&](const std::string& out, int step, size_t* updates) {
+    SafetensorsFile file(bench.checkpoint(out, step) + "/model.safetensors");
+    const float* g = file.floats("model.input_norm.weight", {16});
+    std::string path = bench.checkpoint(out, step) + "/state.json";
+    *updates = size_t(parse_json(contents(path), path).get("update_counts", path).items[1].number);
+    return std::vector<float>(g, g + 16);
+  };
+  const std::vector<float> ones(16, 1.0f);
+  const Words kHalf = {"--passes", "0:0/100,0.5:100"};
+  struct {
+    const char* out;
+    Words words;
+    bool moves_before, moves_after;  // in the first half of the run and in the second
+  } runs[] = {{"raw", kHalf + Words{"--plain-input", "raw"}, true, false},
+              {"normuon", kHalf + Words{"--plain-input", "raw", "--optimizer", "normuon"}, true, false},
+              {"normed", kHalf + Words{"--plain-input", "normed"}, true, true},
+              {"none", {"--plain-input", "raw", "--passes", "1"}, false, false},
+              {"lambda0", {"--plain-input", "raw", "--passes", "2", "--lambda", "0"}, false, false},
+              {"last", {"--plain-input", "raw", "--passes", "2", "--lambda", "0", "--gradient", "last"}, true, true}};
+  for (const auto& [out, words, moves_before, moves_after] : runs) {
+    SCOPED_TRACE(out);
+    bench.train(bench.tiny(out, 10) + words + Words{"--save-every", "5"});
+    size_t half, all;
+    std::vector<float> at_half = state_of(out, 5, &half), at_end = state_of(out, 10, &all);
+    EXPECT_EQ(half, moves_before ? 5u : 0u);
+    EXPECT_EQ(all - half, moves_after ? 5u : 0u);
+    EXPECT_EQ(at_half != ones, moves_before);
+    EXPECT_EQ(at_end != at_half, moves_after);
+  }
+}
+
 TEST(Train, KeepsTheNewestCheckpointsOrAll) {
   Bench bench;
   bench.train(bench.tiny("two") + Words{"--save-every", "7", "--keep", "2"});
