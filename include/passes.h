@@ -61,8 +61,19 @@ PassPlan plan_passes(const Batch&, int passes, std::vector<std::vector<int>> pre
 struct PassLosses {
   std::vector<double> loss, z_squared;
   int64_t targets = 0;
-  double mean(int pass) const { return targets > 0 ? loss[pass] / double(targets) : 0; }
+  double mean(int pass) const { return mean_of(loss, pass); }
+  double mean_of(const std::vector<double>& sums, int pass) const {
+    return targets > 0 ? sums[pass] / double(targets) : 0;
+  }
 };
+
+// What a step minimizes, of a mean over targets in each pass: NTP(1) + λ/(K−1) Σ_{k≥2} NTP(k); of GradientMode::last the
+// last pass's alone.
+struct Objective {
+  double loss, z_loss;  // of the cross-entropy; of the z-loss, its coefficient times lse²
+  double total() const { return loss + z_loss; }
+};
+Objective objective_of(const PassLosses&, const PassOptions&, float z_loss);
 
 // How large a micro-batch may be.
 struct PassLimits {

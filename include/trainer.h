@@ -71,6 +71,7 @@ class Trainer {
     DataPosition start;
     int64_t targets = 0, tokens = 0;
     int passes = 1;
+    float z_loss = 0;              // the coefficient
     bool trains_feedback = false;  // some micro-batch does
     PassLosses losses;
     double rows = 0, flops = 0;
@@ -105,9 +106,8 @@ class Trainer {
   bool read_step(DataPosition start, const std::function<void(const Batch&)>& show);
   bool begin_step(Step&);
   PassPlan plan_micro_batch(const Step&, const Batch&, int first_segment) const;
-  void add_gradients(Step&, const Batch&, const PassPlan&, float z_loss);
-  bool gradients(Step&, float z_loss);
-  double objective(const PassLosses&) const;
+  void add_gradients(Step&, const Batch&, const PassPlan&);
+  bool gradients(Step&);
   bool train_step();
   void log_step(const Step&, double norm, double seconds);
   std::string time_left() const;

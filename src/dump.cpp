@@ -75,12 +75,11 @@ void Trainer::dump() {
   Step step;
   begin_step(step);
   if (step.targets == 0) fail("--dump: the step's batch has no target; use a larger --batch");
-  float z_loss = in_cooldown(o_.optim, step_, o_.steps) ? o_.optim.z_loss : 0;
   loader_->seek(step.start);
   Batch batch = loader_->next(o_.batch);
   PassPlan plan = plan_micro_batch(step, batch, 0);
   kernels_->floats->zero(grads_.data(), int64_t(grads_.size()));
-  add_gradients(step, batch, plan, z_loss);
+  add_gradients(step, batch, plan);
 
   Padded p = pad(batch, plan, T);
   int64_t B = int64_t(p.tokens.size()) / T;
@@ -96,7 +95,7 @@ void Trainer::dump() {
   for (int k = 2; k <= step.passes; ++k)
     tensors.push_back(
         {"prefix." + std::to_string(k), "I32", {int64_t(p.prefix[k - 2].size())}, p.prefix[k - 2].data()});
-  write_safetensors(o_.dump, tensors, metadata_of(o_, z_loss));
+  write_safetensors(o_.dump, tensors, metadata_of(o_, step.z_loss));
   std::printf("wrote %s: %d pass%s over %lld × %d tokens, loss", o_.dump.c_str(), step.passes,
               step.passes == 1 ? "" : "es", (long long)B, T);
   for (double mean : means) std::printf(" %.6f", mean);

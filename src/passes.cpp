@@ -276,6 +276,17 @@ void PassRunner::backward(const ModelParams& params, const ModelParams& grads, c
     }
 }
 
+Objective objective_of(const PassLosses& losses, const PassOptions& options, float z_loss) {
+  int K = int(losses.loss.size());
+  auto weighted = [&](const std::vector<double>& sums) {
+    if (options.gradient == GradientMode::last) return losses.mean_of(sums, K - 1);
+    double later = 0;
+    for (int k = 1; k < K; ++k) later += losses.mean_of(sums, k) / (K - 1);
+    return losses.mean_of(sums, 0) + double(options.lambda) * later;
+  };
+  return {weighted(losses.loss), double(z_loss) * weighted(losses.z_squared)};
+}
+
 // --- The schedule
 
 PassSchedule::PassSchedule(const std::string& text) : text_(text) {

@@ -94,6 +94,7 @@ bool Trainer::read_step(DataPosition start, const std::function<void(const Batch
 bool Trainer::begin_step(Step& step) {
   step.start = loader_->position();
   step.passes = schedule_->draw(uint64_t(o_.seed), step_, o_.steps);
+  step.z_loss = in_cooldown(o_.optim, step_, o_.steps) ? o_.optim.z_loss : 0;
   return read_step(step.start, [&](const Batch& batch) {
     step.targets += batch.target_count();
     step.tokens += batch.rows();
@@ -105,29 +106,21 @@ PassPlan Trainer::plan_micro_batch(const Step& step, const Batch& batch, int fir
   return plan_passes(batch, step.passes, std::move(prefix), o_.pass, step_, first_segment, step.targets);
 }
 
-void Trainer::add_gradients(Step& step, const Batch& batch, const PassPlan& plan, float z_loss) {
+void Trainer::add_gradients(Step& step, const Batch& batch, const PassPlan& plan) {
   runner_->forward(weights_->params(), batch, plan);
-  runner_->backward(weights_->params(), grad_views_, batch, plan, z_loss, step.losses);
+  runner_->backward(weights_->params(), grad_views_, batch, plan, step.z_loss, step.losses);
   step.trains_feedback |= plan.trains_feedback();
   step.rows += plan.rows();
   step.flops += step_flops(model_->config, batch, plan);
 }
 
-bool Trainer::gradients(Step& step, float z_loss) {
+bool Trainer::gradients(Step& step) {
   int first_segment = 0;
   kernels_->floats->zero(grads_.data(), int64_t(grads_.size()));
   return read_step(step.start, [&](const Batch& batch) {
-    add_gradients(step, batch, plan_micro_batch(step, batch, first_segment), z_loss);
+    add_gradients(step, batch, plan_micro_batch(step, batch, first_segment));
     first_segment += int(batch.segments.size());
   });
-}
-
-double Trainer::objective(const PassLosses& losses) const {
-  int K = int(losses.loss.size());
-  if (o_.pass.gradient == GradientMode::last) return losses.mean(K - 1);
-  double later = 0;
-  for (int k = 1; k < K; ++k) later += losses.mean(k) / (K - 1);
-  return losses.mean(0) + double(o_.pass.lambda) * later;
 }
 
 // False where a signal ended it half-way: then nothing has changed.
@@ -140,10 +133,11 @@ bool Trainer::train_step() {
     ++step_;
     return true;
   }
-  if (!gradients(step, in_cooldown(o_.optim, step_, o_.steps) ? o_.optim.z_loss : 0)) return false;
+  if (!gradients(step)) return false;
   double norm = optimizer_->gradient_norm(grads_.data(), step.trains_feedback);
-  if (!std::isfinite(objective(step.losses)) || !std::isfinite(norm))
-    fail_broken(text("the loss is %g and the gradient norm %g", objective(step.losses), norm));
+  double objective = objective_of(step.losses, o_.pass, step.z_loss).total();
+  if (!std::isfinite(objective) || !std::isfinite(norm))
+    fail_broken(text("the loss is %g and the gradient norm %g", objective, norm));
   optimizer_->step(weights_->floats(), grads_.data(), norm, step.trains_feedback, step_, o_.steps);
   weights_->changed();
   costs_.tokens += step.tokens;
@@ -167,10 +161,13 @@ void Trainer::log_step(const Step& step, double norm, double seconds) {
     recent_loss_[k] = recent_loss_[k] == 0 ? loss : 0.98 * recent_loss_[k] + 0.02 * loss;
   }
   for (double loss : recent_loss_) shown += text(" %.3g", loss);
+  Objective objective = objective_of(losses, o_.pass, step.z_loss);
   float lr = float(double(o_.optim.lr) * schedule(o_.optim, step_, o_.steps));
   log_->write(Json::object({{"step", step_ + 1},
                             {"passes", step.passes},
-                            {"loss", objective(losses)},
+                            {"loss", objective.loss},
+                            {"z_loss", objective.z_loss},
+                            {"objective", objective.total()},
                             {"loss_per_pass", per_pass},
                             {"grad_norm", norm},
                             {"lr", lr},

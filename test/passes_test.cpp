@@ -206,6 +206,52 @@ TEST(EngineSweep, ARunnerServesBatchesOfEverySize) {
   EXPECT_SAME_BITS(result(fresh_large, large, 3), first);
 }
 
+// The reference's objective is the one whose central differences its gradients are.
+TEST(ObjectiveOf, IsTheReferencesZLossIncluded) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    Model model(c.config);
+    fill_with_noise(model);
+    Batch batch = random_batch(c.lengths, c.config.vocab, 5 + c.passes);
+    auto prefix = c.prefix.empty() ? random_prefixes(batch, c.passes, 6) : c.prefix;
+    EngineRun run(cpu_kernels(), model, batch, c.passes);
+    run.forward(plan_passes(batch, c.passes, prefix, c.options, 4, 0, batch.target_count()));
+    run.backward(c.z_loss);
+    double want = reference_of<double>(model)
+                      .run(reference_batch(batch, c.passes, prefix), reference_options(c, 4, batch.target_count()))
+                      .objective;
+    Objective got = objective_of(run.losses, c.options, c.z_loss);
+    EXPECT_NEAR(got.total(), want, 1e-5 * want);
+    EXPECT_EQ(got.z_loss > 0, c.z_loss > 0);
+    EXPECT_EQ(got.total(), got.loss + got.z_loss);
+  }
+}
+
+TEST(ObjectiveOf, IsWhatTheGradientIsOf) {
+  constexpr float kZLoss = 0.05f, kStep = 1e-3f;
+  Model model(tiny_config());
+  fill_with_noise(model);
+  Batch batch = random_batch({7, 1, 5}, model.config.vocab, 8);
+  PassOptions options = {.lambda = 0.7f};
+  PassPlan plan = plan_passes(batch, 3, fully_fused(batch, 3), options, 4, 0, batch.target_count());
+  EngineRun run(cpu_kernels(), model, batch, 3);
+  auto objective = [&] {
+    run.forward(plan);
+    run.backward(kZLoss);
+    return objective_of(run.losses, options, kZLoss).total();
+  };
+  objective();
+  std::vector<float> start(model.block.data(), model.block.data() + model.block.size()),
+      g(run.gradients.data(), run.gradients.data() + run.gradients.size());
+  auto moved = [&](float step) {
+    for (size_t i = 0; i < g.size(); ++i) model.block.data()[i] = start[i] + step * g[i];
+    return objective();
+  };
+  double square = 0, slope = (moved(kStep) - moved(-kStep)) / (2 * double(kStep));
+  for (float x : g) square += double(x) * double(x);
+  EXPECT_NEAR(slope, square, 2e-3 * square);
+}
+
 TEST(EngineSweep, PassesWithoutWeightInTheObjectiveTakeNoPartInTheBackwardPass) {
   Batch batch = random_batch({7, 1, 5}, 11, 3);
   auto trained = [&](PassOptions options, int passes) {

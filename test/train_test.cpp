@@ -114,12 +114,29 @@ TEST(Train, LogsEveryStepAndEveryEvaluationAsOneObject) {
       continue;
     }
     EXPECT_EQ(line.get("loss_per_pass", "log").items.size(), size_t(line.get_int("passes", "log")));
-    for (const char* name : {"loss", "grad_norm", "lr", "tokens_per_s", "ms"})
+    for (const char* name : {"loss", "objective", "grad_norm", "lr", "tokens_per_s", "ms"})
       EXPECT_GT(line.get_number(name, "log"), 0) << name;
+    EXPECT_GE(line.get_number("z_loss", "log"), 0);
     EXPECT_GT(line.get_int("tokens", "log"), tokens) << "tokens are counted over the run";
     tokens = line.get_int("tokens", "log");
   }
   EXPECT_EQ(evaluations, 3u) << "at steps 10 and 20 and at the end";
+}
+
+TEST(Train, LogsTheCrossEntropyTheZLossAndTheirSum) {
+  Bench bench;
+  bench.train(bench.tiny("out") + Words{"--passes", "2", "--lambda", "0.5", "--z-loss", "0.01"});
+  int with_z_loss = 0;
+  for (const Json& line : bench.log("out")) {
+    if (line.find("val_loss")) continue;
+    double loss = line.get_number("loss", "log"), z_loss = line.get_number("z_loss", "log");
+    const std::vector<Json>& passes = line.get("loss_per_pass", "log").items;
+    EXPECT_DOUBLE_EQ(loss, passes[0].number + 0.5 * passes[1].number);
+    EXPECT_DOUBLE_EQ(line.get_number("objective", "log"), loss + z_loss);
+    EXPECT_EQ(z_loss > 0, line.get_int("step", "log") > 23) << "in the cooldown, the last quarter of 30 steps";
+    with_z_loss += z_loss > 0;
+  }
+  EXPECT_EQ(with_z_loss, 7);
 }
 
 // A parameter that no row of a step reads keeps its bits and its number of updates.
