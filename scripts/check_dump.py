@@ -7,6 +7,11 @@
 The model here is written from docs/model.md and docs/passes.md in PyTorch, in float64, with autograd; every pass is computed
 whole, without reuse of the prefix. Prints, for every loss and gradient, the relative error ‖a − b‖ / ‖b‖; exits with
 status 1 where one is above the tolerance. Needs torch and numpy.
+
+A gradient may be zero, or nearly, because what is summed cancels: that of a query whose window holds one key, or of a loss
+that is nearly gone. Float32 then leaves the rounding of the summands, whatever the sum. How much that is, is measured:
+everything is computed again with each summand, forward and backward, off by a random rounding. A sum of n terms rounds n
+times, which adds up as the root of n. So much, six times over, an error may be, however small b.
 """
 import argparse
 import json
@@ -17,6 +22,10 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 
+UNIT = 2.0**-24  # of rounding to float32
+DRAWS = 4  # of random roundings
+MARGIN = 6  # between what rounding does on average and what is an error
+GENERATOR = torch.Generator().manual_seed(1)
 DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "U8": np.uint8}
 
 
@@ -32,6 +41,22 @@ def read_safetensors(path):
         begin, end = entry["data_offsets"]
         tensors[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
     return tensors, metadata
+
+
+class Rounding(torch.autograd.Function):
+    """A value that is off by a random rounding to float32, and its gradient on the way back by another."""
+
+    @staticmethod
+    def off(x):
+        return x * (1 + UNIT * (2 * torch.rand(x.shape, dtype=x.dtype, generator=GENERATOR) - 1))
+
+    @staticmethod
+    def forward(_, x):
+        return Rounding.off(x)
+
+    @staticmethod
+    def backward(_, gradient):
+        return Rounding.off(gradient)
 
 
 class Settings:
@@ -92,14 +117,20 @@ class Batch:
 
 
 class Reference:
-    def __init__(self, settings, parameters, batch):
-        self.s, self.p, self.b = settings, parameters, batch
+    """The model; `rounded` is called wherever a value enters a sum, and returns it as it is or off by a rounding."""
+
+    def __init__(self, settings, parameters, batch, rounded):
+        self.s, self.p, self.b, self.rounded = settings, parameters, batch, rounded
         frequency = settings.theta ** (-torch.arange(0, settings.head_dim, 2, dtype=torch.float64) / settings.head_dim)
         angle = batch.position[:, :, None, None] * frequency
         self.cos, self.sin = angle.cos(), angle.sin()  # B, T, 1, d/2
 
     def norm(self, x, name):
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.s.eps) * self.p[name + ".weight"]
+        rrms = torch.rsqrt(self.rounded(x).square().mean(-1, keepdim=True) + self.s.eps)
+        return self.rounded(self.rounded(x) * rrms) * self.p[name + ".weight"]
+
+    def product(self, x, name):
+        return self.rounded(x) @ self.p[name + ".weight"].T
 
     def rotate(self, x):
         a, b = x.chunk(2, -1)
@@ -115,44 +146,50 @@ class Reference:
     def attention(self, x, layer):
         s, name = self.s, f"model.layers.{layer}.self_attn."
         split = lambda y, heads: y.unflatten(-1, (heads, s.head_dim))
-        q = split(x @ self.p[name + "q_proj.weight"].T, s.heads)
-        k = split(x @ self.p[name + "k_proj.weight"].T, s.kv_heads)
-        v = split(x @ self.p[name + "v_proj.weight"].T, s.kv_heads)
+        q = split(self.product(x, name + "q_proj"), s.heads)
+        k = split(self.product(x, name + "k_proj"), s.kv_heads)
+        v = split(self.product(x, name + "v_proj"), s.kv_heads)
         q, k = self.rotate(self.norm(q, name + "q_norm")), self.rotate(self.norm(k, name + "k_norm"))
         group = s.heads // s.kv_heads
         k, v = k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)
-        scores = torch.einsum("bthd,bshd->bhts", q, k) / s.head_dim**0.5
-        scores = scores.masked_fill(~self.visible(layer)[:, None], -torch.inf)
-        y = torch.einsum("bhts,bshd->bthd", scores.softmax(-1), v)
+        scores = torch.einsum("bthd,bshd->bhts", self.rounded(q), self.rounded(k)) / s.head_dim**0.5
+        scores = self.rounded(scores).masked_fill(~self.visible(layer)[:, None], -torch.inf)
+        # The softmax written out: the gradients of its sum and of its terms cancel.
+        p = (scores - scores.detach().amax(-1, keepdim=True)).exp()
+        y = torch.einsum("bhts,bshd->bthd", self.rounded(p), self.rounded(v))
+        y = y / self.rounded(p).sum(-1).transpose(1, 2)[..., None]
         if s.head_gate:
-            y = y * (x @ self.p[name + "head_gate.weight"].T).sigmoid()[..., None]
-        return y.flatten(-2) @ self.p[name + "o_proj.weight"].T
+            y = self.rounded(y) * self.product(x, name + "head_gate").sigmoid()[..., None]
+        return self.product(y.flatten(-2), name + "o_proj")
 
     def mlp(self, x, layer):
         name = f"model.layers.{layer}.mlp."
-        gate, up = x @ self.p[name + "gate_proj.weight"].T, x @ self.p[name + "up_proj.weight"].T
-        return (functional.silu(gate) * up) @ self.p[name + "down_proj.weight"].T
+        gate, up = self.product(x, name + "gate_proj"), self.product(x, name + "up_proj")
+        return self.product(functional.silu(self.rounded(gate)) * self.rounded(up), name + "down_proj")
+
+    def residual(self, x, branch):
+        return self.rounded(x) + self.s.alpha * self.rounded(branch)
 
     def stack(self, x):
         for layer in range(self.s.layers):
             name = f"model.layers.{layer}."
             branch = self.attention(self.norm(x, name + "input_layernorm"), layer)
-            x = x + self.s.alpha * (self.norm(branch, name + "post_attn_norm") if self.s.branch_norm else branch)
+            x = self.residual(x, self.norm(branch, name + "post_attn_norm") if self.s.branch_norm else branch)
             branch = self.mlp(self.norm(x, name + "post_attention_layernorm"), layer)
-            x = x + self.s.alpha * (self.norm(branch, name + "post_mlp_norm") if self.s.branch_norm else branch)
+            x = self.residual(x, self.norm(branch, name + "post_mlp_norm") if self.s.branch_norm else branch)
         return self.norm(x, "model.norm")
 
     def fused(self, embedding, carried):
         name, token = "latent_feedback.", self.norm(embedding, "model.input_norm")
         if self.s.fusion == "add":
-            mixed = token + carried @ self.p[name + "add.weight"].T
+            mixed = self.rounded(token) + self.rounded(self.product(carried, name + "add"))
         elif self.s.fusion == "concat":
             both = torch.cat([token, carried], -1)
-            linear = lambda part: both @ self.p[name + part + ".weight"].T + self.p[name + part + ".bias"]
+            linear = lambda part: self.rounded(self.product(both, name + part)) + self.p[name + part + ".bias"]
             mixed = linear("concat_value") * linear("concat_gate").sigmoid()
         else:
-            gate = (token @ self.p[name + "gate.weight"].T).sigmoid()
-            mixed = (carried @ self.p[name + "value.weight"].T) * gate
+            gate = self.product(token, name + "gate").sigmoid()
+            mixed = self.rounded(self.product(carried, name + "value")) * self.rounded(gate)
         return self.norm(mixed, "model.input_norm")
 
     def losses(self):
@@ -170,9 +207,9 @@ class Reference:
                     carried = torch.cat([torch.zeros_like(state[:, :1]), state[:, :-1]], 1)
                     u = torch.where(self.b.plain(k)[..., None], plain, self.fused(embedding, carried))
                 h = self.stack(u)
-                logits = h[has_target] @ readout.T
-                lse = logits.logsumexp(-1)
-                loss = lse - logits.gather(1, self.b.targets[has_target][:, None])[:, 0]
+                logits = self.rounded(h[has_target]) @ readout.T
+                lse = self.rounded(logits).logsumexp(-1)
+                loss = lse - self.rounded(logits).gather(1, self.b.targets[has_target][:, None])[:, 0]
                 result.append((loss.mean(), lse.square().mean()))
         return result
 
@@ -183,18 +220,29 @@ class Reference:
         return whole[0] + self.s.feedback_lambda * sum(whole[1:]) / (len(whole) - 1)
 
 
-def relative_error(got, want):
-    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
-    if got.shape != want.shape:
+def computed(settings, batch, parameters, rounded):
+    """{name: array} of every loss and gradient."""
+    model = Reference(settings, parameters, batch, rounded)
+    losses = model.losses()
+    gradients = torch.autograd.grad(model.objective(losses), list(parameters.values()), allow_unused=True)
+    result = {f"loss.{k}": loss.detach().numpy().reshape(1) for k, (loss, _) in enumerate(losses, 1)}
+    for (name, parameter), gradient in zip(parameters.items(), gradients):
+        result["grad." + name] = np.zeros(parameter.shape) if gradient is None else gradient.numpy()
+    return result
+
+
+def relative_error(got, want, least):
+    """‖got − want‖ / ‖want‖, or where that is more, / least."""
+    if got is None or got.shape != want.shape:
         return np.inf
-    error, size = np.linalg.norm(got - want), np.linalg.norm(want)
+    error, size = np.linalg.norm(got.astype(np.float64) - want), max(np.linalg.norm(want), least)
     if error == 0:
         return 0.0
     error = error / size if size > 0 else np.inf
     return error if np.isfinite(error) else np.inf
 
 
-def compare(tensors, settings, batch):
+def compare(tensors, settings, batch, tolerance):
     """Yields (name, relative error) of every loss and gradient."""
     special = re.compile(r"(grad\..*|tokens|targets|segment_ids|prefix\.\d+|loss\.\d+)")
     parameters = {
@@ -202,18 +250,15 @@ def compare(tensors, settings, batch):
         for name, value in tensors.items()
         if not special.fullmatch(name)
     }
-    model = Reference(settings, parameters, batch)
-    losses = model.losses()
-    for k, (loss, _) in enumerate(losses, 1):
-        if f"loss.{k}" in tensors or not settings.last:
-            yield f"loss.{k}", relative_error(tensors[f"loss.{k}"].reshape(()), loss.item())
-    gradients = torch.autograd.grad(model.objective(losses), list(parameters.values()), allow_unused=True)
-    for (name, parameter), gradient in zip(parameters.items(), gradients):
-        want = np.zeros(parameter.shape) if gradient is None else gradient.numpy()
-        got = tensors.get("grad." + name)
-        if got is None and not np.any(want):
-            continue  # a parameter that takes no part needs no gradient
-        yield "grad." + name, np.inf if got is None else relative_error(got, want)
+    exact = computed(settings, batch, parameters, lambda x: x)
+    draws = [computed(settings, batch, parameters, Rounding.apply) for _ in range(DRAWS)]
+    terms = max(settings.width, settings.head_dim)  # of a logit, of a score
+    for name, want in exact.items():
+        got = tensors.get(name)
+        if got is None and (not np.any(want) or name.startswith("loss.") and settings.last):
+            continue  # a parameter that takes no part needs no gradient, a pass that is not trained no loss
+        rounding = np.sqrt(terms * np.mean([np.square(draw[name] - want).sum() for draw in draws]))
+        yield name, relative_error(got, want, MARGIN * rounding / tolerance)
 
 
 def main():
@@ -223,7 +268,7 @@ def main():
     arguments = parser.parse_args()
     tensors, metadata = read_safetensors(arguments.dump)
     settings, batch = Settings(metadata), Batch(tensors)
-    results = list(compare(tensors, settings, batch))
+    results = list(compare(tensors, settings, batch, arguments.tolerance))
     for name, error in results:
         print(f"{error:9.2e}  {name}" + ("   ABOVE THE TOLERANCE" if error > arguments.tolerance else ""))
     worst_name, worst = max(results, key=lambda result: result[1])

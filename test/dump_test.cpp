@@ -115,15 +115,86 @@ TEST_F(DumpTest, OfAResumedRunHasItsWeightsAndMayHaveOtherPasses) {
   EXPECT_EQ(everything_in(bench / "run"), before);
 }
 
-TEST_F(DumpTest, AgreesWithAnIndependentImplementation) {
-  if (!std::getenv("FULLBAND_TEST_LONG")) GTEST_SKIP() << "set FULLBAND_TEST_LONG";
+namespace {
+
+struct IndependentImplementation : DumpTest {
   std::string script = std::filesystem::absolute("scripts/check_dump.py").string();
-  if (shell("python3 -c 'import torch, numpy'").status != 0 || !file_exists(script))
-    GTEST_SKIP() << "needs python3 with torch, and scripts/check_dump.py";
+  void SetUp() override {
+    if (!std::getenv("FULLBAND_TEST_LONG")) GTEST_SKIP() << "set FULLBAND_TEST_LONG";
+    if (shell("python3 -c 'import torch, numpy'").status != 0 || !file_exists(script))
+      GTEST_SKIP() << "needs python3 with torch, and scripts/check_dump.py";
+  }
+  Ran check() { return shell("python3 '" + script + "' '" + path + "'"); }
+
+  // Moves one tensor of the dump by `size`, in norm.
+  void move(const std::string& name, double size) {
+    std::vector<std::vector<float>> moved;
+    {
+      SafetensorsFile file(path);
+      std::vector<TensorView> tensors = file.tensors();
+      for (TensorView& t : tensors) {
+        if (t.name != name) continue;
+        const float* x = file.floats(t.name, t.shape);
+        moved.emplace_back(x, x + t.bytes() / 4);
+        for (float& value : moved.back()) value += float(size / std::sqrt(double(moved.back().size())));
+        t.data = moved.back().data();
+      }
+      write_safetensors(path + ".moved", tensors, file.metadata());
+    }
+    std::filesystem::rename(path + ".moved", path);
+    EXPECT_EQ(moved.size(), 1u) << name;
+  }
+  double norm(const std::string& name) {
+    SafetensorsFile file(path);
+    const TensorView* t = file.find(name);
+    const float* x = file.floats(name, t->shape);
+    double square = 0;
+    for (int64_t i = 0; i < t->bytes() / 4; ++i) square += double(x[i]) * double(x[i]);
+    return std::sqrt(square);
+  }
+};
+
+const std::string kAttention = "grad.model.layers.0.self_attn.";
+
+}  // namespace
+
+TEST_F(IndependentImplementation, AgreesForEveryFusionAndGradient) {
   for (const char* fusion : {"gate", "concat", "add"})
     for (const char* gradient : {"through", "detach", "last"}) {
       dump({"--fusion", fusion, "--passes", "3", "--gradient", gradient});
-      Ran ran = shell("python3 '" + script + "' '" + path + "'");
+      Ran ran = check();
       EXPECT_EQ(ran.status, 0) << fusion << " " << gradient << "\n" << ran.out << ran.err;
     }
+}
+
+// A query that sees one key has no gradient; what rounding leaves of it is no error, and anything more is.
+TEST_F(IndependentImplementation, AgreesWhereTheExactGradientIsZeroAndFindsErrorsThere) {
+  const Words one_key = {"--window", "1", "--passes", "3"};
+  dump(one_key);
+  EXPECT_GT(norm(kAttention + "q_proj.weight"), 0) << "the case is there";
+  Ran ran = check();
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  double beside = norm(kAttention + "v_proj.weight");
+  for (const char* name : {"q_proj.weight", "k_proj.weight", "q_norm.weight", "k_norm.weight"}) {
+    dump(one_key);
+    move(kAttention + name, 1e-5 * beside);
+    ran = check();
+    EXPECT_EQ(ran.status, 1) << name << "\n" << ran.out << ran.err;
+    EXPECT_TRUE(has(ran.out, "1 above") && has(ran.out, kAttention + name + "   ABOVE")) << ran.out;
+  }
+}
+
+TEST_F(IndependentImplementation, FindsAnErrorOfThreeTenThousandthsInAnyGradient) {
+  dump({"--passes", "2"});
+  std::vector<std::string> names;
+  SafetensorsFile file(path);
+  for (const TensorView& t : file.tensors())
+    if (t.name.rfind("grad.", 0) == 0) names.push_back(t.name);
+  for (const std::string& name : names) {
+    dump({"--passes", "2"});
+    move(name, 3e-4 * norm(name));
+    Ran ran = check();
+    EXPECT_EQ(ran.status, 1) << name << "\n" << ran.out << ran.err;
+    EXPECT_TRUE(has(ran.out, "1 above") && has(ran.out, name + "   ABOVE")) << ran.out;
+  }
 }
