@@ -581,16 +581,17 @@ std::string Trainer::plan_text() const {
   for (int64_t i = 0; i < 1000; ++i)
     for (int k = 1; k <= schedule_->most_passes(); ++k) passes += schedule_->share(k, i, 1000) / 1000 * k;
   long long step_tokens = (long long)accumulation_ * o_.batch * c.context;
-  double tokens = double(o_.steps) * double(step_tokens);
+  double epochs = double(o_.steps) * double(accumulation_) * o_.batch / rows_per_epoch_;
+  // Rows are not always full. Without the markers between documents, which only a stream has.
+  double tokens = epochs * double(loader_->tokens()) * (o_.pack == "stream" ? 1 : 1 - 1 / data_.document_length);
   std::string micro = accumulation_ > 1 ? text(" × %lld micro-batches", (long long)accumulation_) : "";
   const OptimizerOptions& opt = o_.optim;
 
   std::string out = plan_line("model", model_parts(c, model_->layout.count()));
   out += plan_line("data", data_.description);
-  out += plan_line("run", {text("%lld step%s of %lld tokens (%d × %d%s)", (long long)o_.steps, o_.steps == 1 ? "" : "s",
-                                step_tokens, o_.batch, c.context, micro.c_str()),
-                           show_count(tokens) + " tokens",
-                           text("%.2g epochs", double(o_.steps) * double(accumulation_) * o_.batch / rows_per_epoch_)});
+  out += plan_line("run", {text("%lld step%s of %lld tokens at most (%d × %d%s)", (long long)o_.steps,
+                                o_.steps == 1 ? "" : "s", step_tokens, o_.batch, c.context, micro.c_str()),
+                           "about " + show_count(tokens) + " tokens", text("%.2g epochs", epochs)});
   out += plan_line("passes", {o_.passes, text("mix-in %s: %.2f passes a token", o_.mixin.c_str(), passes),
                               text("about %.2f rows a token", rows), show_count(rows * tokens) + " rows in all"});
   out += plan_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),

@@ -91,6 +91,36 @@ TEST(Train, ShowsItsPlanThenItsStepsThenATableAndHowToTalkToTheModel) {
   EXPECT_NE(said.out, "");
 }
 
+// "12.3 k" in front of a word.
+static double count_before(const std::string& text, const std::string& word) {
+  size_t end = text.find(word), begin = text.find_last_of("(,\n", end - 1);
+  std::string number = text.substr(begin + 1, end - begin - 1);
+  number = number.substr(number.find_first_of("0123456789"));
+  return std::strtod(number.c_str(), nullptr) * (has(number, " k") ? 1e3 : has(number, " M") ? 1e6 : 1);
+}
+
+TEST(Train, PlansTheTokensAndRowsThatItRuns) {
+  Bench bench;
+  const Words kTwo = {"--passes", "2"};
+  for (const Words& words : {kTwo + Words{"--data", "all", "--prefix-mixin", "uniform"},
+                             kTwo + Words{"--pack", "stream"}, Words{"--passes", "3", "--gradient", "last"}}) {
+    SCOPED_TRACE(words[2] + " " + words[3]);
+    std::filesystem::remove_all(bench / "out");
+    std::string said =
+        bench
+            .train(Words{"--steps",        "300", "--width", "16",         "--heads",      "2",   "--ffn",     "24",
+                         "--seq",          "64",  "--batch", "4",          "--val-tokens", "200", "--threads", "1",
+                         "--sample-every", "0",   "--out",   bench / "out"} +
+                   words)
+            .out;
+    size_t plan = said.find("run      "), end = said.find("trained  ");
+    double tokens = count_before(said.substr(end), " tokens, ");
+    EXPECT_NEAR(count_before(said.substr(plan), " tokens, 0"), tokens, 0.03 * tokens) << said;
+    double rows = count_before(said.substr(end), " row-equivalents");
+    EXPECT_NEAR(count_before(said.substr(plan), " rows in all"), rows, 0.04 * rows) << said;
+  }
+}
+
 TEST(Train, DrawsABarOnATerminal) {
   Bench bench;
   Setting setting;
