@@ -33,3 +33,10 @@ inline Character character_at(std::string_view text, size_t at) {
   unsigned char byte = text[at];
   return byte < 0x80 ? Character{kClassOfAscii[byte], 1} : character_beyond_ascii(text, at);
 }
+
+// Is the character at `at` part of a word? \w, as Rust's regular expressions have it: letters, marks, digits and number
+// letters, and signs such as _.
+bool is_word_at(std::string_view text, size_t at);
+
+// Where the character begins that ends at `end` > 0.
+size_t last_character(std::string_view text, size_t end);

@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "utf8.h"
+
 namespace {
 
 constexpr unsigned kBlock = 128, kCodes = 0x110000;
@@ -24,6 +26,8 @@ constexpr auto make_class_of_letter() {
     class_of_letter[letter] = kind;
     kind = uint8_t(kind << 1);
   }
+  class_of_letter['f'] = kNumber;  // such as ½, which is no part of a word
+  class_of_letter['_'] = kOther;   // such as _, which is
   return class_of_letter;
 }
 constexpr auto kClassOfLetter = make_class_of_letter();
@@ -36,6 +40,14 @@ constexpr auto make_classes() {
   return classes;
 }
 
+constexpr auto make_words() {
+  std::array<std::array<bool, kBlock>, kRowCount> words = {};
+  for (size_t row = 0; row < kRowCount; ++row)
+    for (unsigned i = 0; i < kBlock; ++i)
+      words[row][i] = std::string_view("luomn_").find(kRows[row].classes[i]) != std::string_view::npos;
+  return words;
+}
+
 constexpr auto make_row_of_block() {
   std::array<uint16_t, kCodes / kBlock> row_of_block = {};
   for (size_t block = 0, row = 0; block < row_of_block.size(); ++block) {
@@ -46,16 +58,18 @@ constexpr auto make_row_of_block() {
 }
 
 constexpr auto kClasses = make_classes();
+constexpr auto kWords = make_words();
 constexpr auto kRowOfBlock = make_row_of_block();
 
-uint8_t class_of(unsigned code) { return kClasses[kRowOfBlock[code / kBlock]][code % kBlock]; }
+constexpr unsigned kNoCode = kCodes;
 
-}  // namespace
+struct Code {
+  unsigned code;  // kNoCode: a byte that is not UTF-8
+  uint8_t length;
+};
 
-constinit const std::array<uint8_t, 128> kClassOfAscii = kClasses[0];
-
-Character character_beyond_ascii(std::string_view text, size_t at) {
-  constexpr Character kAlone = {kOther, 1};
+inline Code code_beyond_ascii(std::string_view text, size_t at) {
+  constexpr Code kAlone = {kNoCode, 1};
   const unsigned char* bytes = reinterpret_cast<const unsigned char*>(text.data()) + at;
   unsigned lead = bytes[0], length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
   if (lead < 0xC2 || lead > 0xF4 || length > text.size() - at) return kAlone;  // 0xC0 and 0xC1 would be overlong
@@ -67,5 +81,33 @@ Character character_beyond_ascii(std::string_view text, size_t at) {
   bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
   bool surrogate = code >= 0xD800 && code < 0xE000;
   if (overlong || surrogate || code >= kCodes) return kAlone;
-  return {class_of(code), uint8_t(length)};
+  return {code, uint8_t(length)};
+}
+
+// What a table of rows has for a character.
+template <class Rows>
+auto look_up(const Rows& rows, unsigned code) {
+  return rows[kRowOfBlock[code / kBlock]][code % kBlock];
+}
+
+}  // namespace
+
+constinit const std::array<uint8_t, 128> kClassOfAscii = kClasses[0];
+
+Character character_beyond_ascii(std::string_view text, size_t at) {
+  Code character = code_beyond_ascii(text, at);
+  if (character.code == kNoCode) return {kOther, 1};
+  return {look_up(kClasses, character.code), character.length};
+}
+
+bool is_word_at(std::string_view text, size_t at) {
+  if (at >= text.size()) return false;
+  unsigned char byte = text[at];
+  unsigned code = byte < 0x80 ? byte : code_beyond_ascii(text, at).code;
+  return code != kNoCode && look_up(kWords, code);
+}
+
+size_t last_character(std::string_view text, size_t end) {
+  size_t at = character_border(text, end - 1);
+  return at + character_at(text, at).length == end ? at : end - 1;
 }
