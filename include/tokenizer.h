@@ -1,7 +1,8 @@
 // Byte-level BPE: a text's bytes are tokens, and pairs of neighbours become one token, the pair of lowest rank first,
 // within the pieces that a pattern cuts (pretokenizer.h). A vocabulary without merges is bytes as tokens. Encoding takes
-// any bytes and decoding gives them back. Special tokens are ids beside the bytes' ones: end-of-text is a target at a
-// document's end, and the prompt where a prompt is empty; special tokens in a text are text, unless they are allowed.
+// any bytes and decoding gives them back, unless a file asks for NFC or for added tokens that take spaces with them.
+// Special tokens are ids beside the bytes' ones: end-of-text is a target at a document's end, and the prompt where a
+// prompt is empty; special tokens in a text are text, unless they are allowed.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -28,8 +29,9 @@ class Tokenizer {
   Tokenizer();
   // Merges in order of rank; merge i makes token 256 + i, specials follow. What BPE training returns.
   Tokenizer(Pattern, const std::vector<Merge>&, const std::vector<std::string>& specials);
-  // Reads a file, whatever its kind: Hugging Face's tokenizer.json; tiktoken's ranks (known by their number, else cut by
-  // `pattern`, which is empty or a name); GPT-2's, where it is the folder or either file of vocab.bpe and encoder.json.
+  // The one door for tokenizers' files, whose kind is told by what is in them (tokenizer_kind.h): Hugging Face's
+  // tokenizer.json; tiktoken's ranks (known by their number, else cut by `pattern`, which is empty or a name); GPT-2's,
+  // where it is the folder or either file of vocab.bpe and encoder.json.
   // "bytes" is the tokenizer without merges. Fails by naming what is wrong, or what it does not know.
   static Tokenizer load(const std::string& path, const std::string& pattern = "");
   // Ids whose text is not known: each is shown as <id>; there is no encoding.

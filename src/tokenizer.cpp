@@ -7,6 +7,7 @@
 
 #include "error.h"
 #include "files.h"
+#include "nfc.h"
 #include "tokenizer_tables.h"
 #include "utf8.h"
 
@@ -58,28 +59,24 @@ uint64_t hash_bytes(std::string_view bytes) {
   return hash * kOdd;
 }
 
-// Texts that are found in a text before it is cut into pieces, by first byte, the longest first.
-TextFinder::TextFinder(std::vector<Tokenizer::Special> texts) : texts_(std::move(texts)) {
-  std::erase_if(texts_, [](const Tokenizer::Special& s) { return s.text.empty(); });
-  auto first = [](const Tokenizer::Special& s) { return static_cast<unsigned char>(s.text[0]); };
-  std::sort(texts_.begin(), texts_.end(), [&](const auto& a, const auto& b) {
-    return first(a) != first(b) ? first(a) < first(b) : a.text.size() > b.text.size();
-  });
-  for (int byte = 0, i = 0; byte < 256; ++byte) {
-    begin_[byte] = i;
-    while (i < int(texts_.size()) && first(texts_[i]) == byte) ++i;
-    begin_[byte + 1] = i;
-  }
+// Whether the flag `normalized` tells tokens apart: else they are found all at once.
+static bool has_two_steps(const Tokenizer::Tables& t) {
+  auto is_normalized = [](const AddedToken& token) { return token.normalized; };
+  bool mixed = std::any_of(t.added.begin(), t.added.end(), is_normalized) &&
+               !std::all_of(t.added.begin(), t.added.end(), is_normalized);
+  return t.nfc || mixed;
 }
 
-const Tokenizer::Special* TextFinder::find(std::string_view text, size_t* at) const {
-  if (texts_.empty()) return nullptr;
-  for (; *at < text.size(); ++*at) {
-    int byte = static_cast<unsigned char>(text[*at]);
-    for (int i = begin_[byte]; i < begin_[byte + 1]; ++i)
-      if (text.substr(*at, texts_[i].text.size()) == texts_[i].text) return &texts_[i];
-  }
-  return nullptr;
+// What there is to an added token beyond its id and its bytes: nothing for a special one without flags.
+static uint32_t checksum_of_added(const Tokenizer::Tables& t, const AddedToken& token, uint32_t crc) {
+  bool whole = t.whole_first && t.entries[token.id] == Entry::bytes && t.is_piece(t.vocabulary.bytes(token.id));
+  const bool flags[] = {token.normalized && has_two_steps(t), token.lstrip, token.rstrip, token.single_word, whole};
+  bool flagged = std::find(std::begin(flags), std::end(flags), true) != std::end(flags);
+  if (token.special && !flagged && token.text == t.vocabulary.bytes(token.id)) return crc;
+  crc = crc32c(crc, &token.id, sizeof token.id);
+  crc = crc32c(crc, token.text.data(), token.text.size());
+  crc = crc32c(crc, &token.special, sizeof token.special);
+  return crc32c(crc, flags, sizeof flags);
 }
 
 static uint32_t checksum_of(const Tokenizer::Tables& t) {
@@ -95,7 +92,16 @@ static uint32_t checksum_of(const Tokenizer::Tables& t) {
     crc = crc32c(crc, &rule, sizeof rule);
   }
   for (const Tokenizer::Special& special : t.specials) crc = crc32c(crc, &special.id, sizeof special.id);
-  return crc32c(crc, &t.whole_first, sizeof t.whole_first);
+  crc = crc32c(crc, &t.whole_first, sizeof t.whole_first);
+  // What few tokenizers have adds to the checksum of those alone.
+  std::vector<bool> is_added(t.vocabulary.size());
+  for (const AddedToken& token : t.added) {
+    is_added[token.id] = true;
+    crc = checksum_of_added(t, token, crc);
+  }
+  for (int id = 0; id < t.vocabulary.size(); ++id)
+    if (t.entries[id] == Entry::text && !is_added[id]) crc = crc32c(crc, &id, sizeof id);
+  return t.nfc ? crc32c(crc, "NFC", 3) : crc;
 }
 
 // The name that a document's end has, in order of preference; −1: none, and no other is guessed to be it.
@@ -111,16 +117,21 @@ void Tokenizer::Tables::finish() {
     return std::tie(a.rank, a.left, a.right) < std::tie(b.rank, b.left, b.right);
   });
   pairs = PairTable(rules);
+  std::sort(added.begin(), added.end(), [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+  entries.resize(vocabulary.size(), Entry::none);
   special.assign(vocabulary.size(), 0);
-  for (const Special& s : specials) special[s.id] = 1;
-  std::vector<Special> all = specials;
-  all.insert(all.end(), added.begin(), added.end());
-  always = TextFinder(added), allowed = TextFinder(all);
+  std::vector<AddedToken> first, second;
+  for (const AddedToken& token : added) {
+    if (token.special) special[token.id] = 1, specials.push_back({token.text, token.id});
+    (token.normalized ? second : first).push_back(token);
+    if (token.normalized && nfc) second.back().text = ::nfc(token.text);
+  }
+  as_written = AddedTokens(std::move(first)), normalized = AddedTokens(std::move(second));
   end_of_text = find_end_of_text(specials);
   whole = TokenTable(vocabulary);
   if (whole_first)
     for (int id = 0; id < vocabulary.size(); ++id)
-      if (!special[id] && !vocabulary.bytes(id).empty()) whole.insert(id);
+      if (entries[id] == Entry::bytes) whole.insert(id);
   checksum = checksum_of(*this);
 }
 
@@ -141,8 +152,9 @@ Tokenizer::Tokenizer(Pattern pattern, const std::vector<Merge>& merges, const st
     tables->vocabulary.append(left + std::string(tables->vocabulary.bytes(merge.right)));
     tables->rules.push_back({merge.left, merge.right, id - 256, id});
   }
+  tables->entries.assign(tables->vocabulary.size(), Entry::bytes);
   for (const std::string& text : specials) {
-    tables->specials.push_back({text, tables->vocabulary.size()});
+    tables->added.push_back({.text = text, .id = tables->vocabulary.size(), .special = true});
     tables->vocabulary.append(text);
   }
   tables->finish();
@@ -153,7 +165,7 @@ Tokenizer Tokenizer::ids_only(int vocab, int end_of_text) {
   auto tables = std::make_shared<Tables>();
   for (int id = 0; id < vocab; ++id) tables->vocabulary.append(text("<%d>", id));
   std::fill_n(tables->byte_token, 256, -1);
-  tables->specials = {{std::string(tables->vocabulary.bytes(end_of_text)), end_of_text}};
+  tables->added = {{.text = text("<%d>", end_of_text), .id = end_of_text, .special = true}};
   tables->finish();
   Tokenizer tokenizer;
   tokenizer.tables_ = tables, tokenizer.end_of_text_ = end_of_text;
@@ -332,15 +344,14 @@ void Encoder::encode(std::string_view text, std::vector<int>* tokens, bool speci
   const Tokenizer::Tables& t = *tokenizer_.tables_;
   if (!tokenizer_.reads_text())
     fail("nothing is known of these tokens but their ids: name their tokenizer with --tokenizer");
-  const TextFinder& finder = specials_allowed ? t.allowed : t.always;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = begin;
-    const Tokenizer::Special* special = finder.find(text, &end);
-    if (!special) end = text.size();
-    encode_plain(text.substr(begin, end - begin), tokens);
-    if (special) tokens->push_back(special->id);
-    begin = end + (special ? special->text.size() : 0);
-  }
+  auto found = [&](const AddedToken& token) { tokens->push_back(token.id); };
+  auto plain = [&](std::string_view part) { encode_plain(part, tokens); };
+  auto divide = [&](std::string_view part) { t.normalized.divide(part, specials_allowed, plain, found); };
+  auto normalize = [&](std::string_view part) {
+    if (!t.nfc || !needs_nfc(part)) return divide(part);
+    divide(nfc(part));
+  };
+  t.as_written.divide(text, specials_allowed, normalize, found);
 }
 
 void Encoder::encode_plain(std::string_view text, std::vector<int>* tokens) {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "added_tokens.h"
 #include "tokenizer.h"
 
 // The bytes of each id; empty where an id stands for nothing.
@@ -77,35 +78,34 @@ class TokenTable {
   int shift_ = 60;
 };
 
-// Finds texts in a text: the leftmost, and of those the longest.
-class TextFinder {
- public:
-  TextFinder() = default;
-  explicit TextFinder(std::vector<Tokenizer::Special> texts);
-  // Looks from *at on and leaves *at where the text begins; null where there is none.
-  const Tokenizer::Special* find(std::string_view text, size_t* at) const;
-
- private:
-  std::vector<Tokenizer::Special> texts_;
-  int begin_[257] = {};
+// How the vocabulary that merges work on has an id.
+enum class Entry : uint8_t {
+  none,   // not at all: the id is an added token's alone, or nothing's
+  bytes,  // as these bytes, whose characters (byte_characters.h) are its name
+  text,   // under a name that is no bytes' characters: no text's bytes merge into it
 };
 
 struct Tokenizer::Tables {
   Pattern pattern = Pattern::none;
+  bool nfc = false;  // text is normalized before it is cut into pieces
   TokenBytes vocabulary;
+  std::vector<Entry> entries;  // of ids; those beyond are none
   std::vector<MergeRule> rules;
   bool whole_first = false;  // a piece that is a token is that token, whatever its merges
   int byte_token[256];
-  std::vector<Special> specials, added;  // added: found in any text, before it is cut into pieces
+  std::vector<AddedToken> added;
 
   // From these:
   void finish();
   PairTable pairs;
   TokenTable whole;
-  std::vector<uint8_t> special;  // an id
-  TextFinder always, allowed;
-  int end_of_text = -1;  // −1: no special has a known name
+  std::vector<Special> specials;
+  std::vector<uint8_t> special;        // an id
+  AddedTokens as_written, normalized;  // the added tokens: those found in the text as it is, and the others
+  int end_of_text = -1;                // −1: no special has a known name
   uint32_t checksum = 0;
+
+  bool is_piece(std::string_view bytes) const { return piece_end(pattern, bytes, 0) == bytes.size(); }
 
   Tables() = default;
   Tables(const Tables&) = delete;

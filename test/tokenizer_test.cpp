@@ -297,6 +297,41 @@ TEST(TokenizerJson, WhatIsWrongOrUnknownIsNamed) {
   EXPECT_TRUE(has(message_of([&] { load_text(json); }), "0x21")) << "a byte without a token";
 }
 
+TEST(TokenizerJson, OfQwensKindIsRead) {
+  std::string pre = R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)" +
+                    write_json(Json(regex_of(Pattern::qwen2))) +
+                    R"(},"behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,)"
+                    R"("trim_offsets":false,"use_regex":false}]})";
+  std::string json = small_json("", "", pre);
+  auto normalized = [&](const std::string& normalizer) {
+    std::string changed = json;
+    return changed.replace(changed.find("\"normalizer\":null"), 17, "\"normalizer\":" + normalizer);
+  };
+  std::string sequence = R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFC"}]})";
+  for (const std::string& normalizer : {std::string(R"({"type":"NFC"})"), sequence}) {
+    Tokenizer t = load_text(normalized(normalizer)), again = load_text(t.to_json());
+    EXPECT_EQ(t.encode("ab1 cafe\u0301"), t.encode("ab1 caf\u00e9"));
+    EXPECT_NE(t.checksum(), load_text(json).checksum());
+    EXPECT_EQ(again.checksum(), t.checksum());
+    EXPECT_EQ(again.encode("e\u0301"), t.encode("\u00e9"));
+  }
+  EXPECT_EQ(load_text(normalized(R"({"type":"Sequence","normalizers":[]})")).checksum(), load_text(json).checksum());
+  std::string lower = R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]})";
+  EXPECT_TRUE(has(message_of([&] { load_text(normalized(lower)); }), "`Lowercase` is not supported"));
+  EXPECT_TRUE(has(message_of([&] { load_text(normalized(R"({"type":"NFD"})")); }), "`NFD` is not supported"));
+}
+
+TEST(TokenizerJson, NamesThatAreNoBytesCharactersStayAsTheyAre) {
+  std::string words = R"(,"語":259,"èªŀ":260)";  // the second is that of 語's bytes
+  Tokenizer t =
+      load_text(small_json(R"("ignore_merges":true,)", "", R"({"type":"ByteLevel","add_prefix_space":false})", words));
+  EXPECT_EQ(t.encode("語"), (std::vector<int>{260}));
+  EXPECT_EQ(t.decode({259, 260}), "語語");
+  Tokenizer again = load_text(t.to_json());
+  EXPECT_EQ(again.to_json(), t.to_json());
+  EXPECT_EQ(again.checksum(), t.checksum());
+}
+
 // tiktoken's file of these tokens.
 std::string ranks_of(const std::vector<std::string>& tokens) {
   constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,6 +1,7 @@
 // Tokenizers as others write them. Few mutations of a file with 256 bytes' tokens keep them all: in the corpora
 // "$BYTES" stands for these.
 #include <algorithm>
+#include <set>
 
 #include "fuzz.h"
 #include "json.h"
@@ -36,6 +37,23 @@ bool decodes_to(const Tokenizer& t, const std::vector<int>& tokens, const std::s
   return bytes == text;
 }
 
+// Does decoding give any text back? Not where text is normalized, or an added token takes spaces with it, or is one of
+// the vocabulary's own that bytes may become.
+bool is_lossless(const Tokenizer& t) {
+  Json root = parse_json(t.to_json(), "again");
+  const Json& model = root.get("model", "");
+  if (root.get("normalizer", "").kind != Json::Kind::null) return false;
+  std::set<std::string> merged;
+  for (const Json& merge : model.get("merges", "").items) merged.insert(merge.items[0].string + merge.items[1].string);
+  for (const Json& token : root.get("added_tokens", "").items) {
+    std::string name = token.get_string("content", "");
+    bool may_merge = model.get_bool("ignore_merges", "") || merged.count(name) || name.size() <= 2;
+    if (token.get_bool("lstrip", "") || token.get_bool("rstrip", "")) return false;
+    if (may_merge && model.get("vocab", "").find(name)) return false;
+  }
+  return true;
+}
+
 void require_lossless(const Tokenizer& t, const std::string& text) {
   std::vector<int> tokens = t.encode(text), allowed = t.encode(text, true);
   for (int token : tokens) require(token >= 0 && token < t.vocab(), "ids are below the vocabulary's size");
@@ -58,8 +76,10 @@ void fuzz_file(const std::string& path, std::string_view bytes, const std::strin
   Tokenizer t;
   if (!accepts([&] { t = Tokenizer::load(path, pattern); })) return;
   std::string text(bytes.substr(0, 2000));
-  require_lossless(t, sample);
-  require_lossless(t, text);
+  if (is_lossless(t)) {
+    require_lossless(t, sample);
+    require_lossless(t, text);
+  }
   require_rewritable(t, sample + text);
 }
 
