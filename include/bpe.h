@@ -34,6 +34,10 @@ class PieceCounts {
   std::unique_ptr<Table> table_;
 };
 
+// Fails where a text cannot be a special token of a trained tokenizer: tokens and special tokens share the names of a
+// tokenizer.json, where a byte's name is one character, such as # or é. No merge gets a special token's name.
+void require_special(const std::string& text);
+
 // A tokenizer of at most `vocab` ids: 256 bytes, merges, specials. Fewer where no pair occurs twice any more. `progress`
 // is told how many of how many merges are done.
 Tokenizer train_bpe(const PieceCounts&, int vocab, const std::vector<std::string>& specials = {"<|endoftext|>"},

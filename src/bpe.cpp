@@ -7,8 +7,10 @@
 #include <queue>
 #include <unordered_map>
 
+#include "byte_characters.h"
 #include "cpu/parallel.h"
 #include "error.h"
+#include "program.h"
 #include "tokenizer_tables.h"
 #include "utf8.h"
 
@@ -251,10 +253,19 @@ class Merger {
 
 }  // namespace
 
+void require_special(const std::string& text) {
+  if (!is_utf8(text)) fail("the special token `%s` is not UTF-8", visible(text).c_str());
+  std::optional<std::string> bytes = from_characters(text);
+  if (!bytes || bytes->size() != 1) return;
+  fail("`%s` cannot be a special token: it is the name of byte 0x%02x in a tokenizer.json; choose another, as <|%s|>",
+       text.c_str(), static_cast<unsigned char>((*bytes)[0]), text.c_str());
+}
+
 Tokenizer train_bpe(const PieceCounts& counts, int vocab, const std::vector<std::string>& specials,
                     const std::function<void(int, int)>& progress) {
   int least = 256 + int(specials.size()), merges_wanted = vocab - least;
   if (merges_wanted < 0) fail("a vocabulary of %d ids is too small: bytes and special tokens take %d", vocab, least);
+  for (const std::string& special : specials) require_special(special);
   counts.table_->count_waiting();
   Merger merger(counts.table_->counts);
   std::vector<Tokenizer::Merge> merges;
@@ -263,7 +274,7 @@ Tokenizer train_bpe(const PieceCounts& counts, int vocab, const std::vector<std:
   for (Pair pair; int(merges.size()) < merges_wanted && merger.most_frequent(&pair);) {
     int left = int(pair >> 32), right = int(uint32_t(pair));
     std::string both = bytes[left] + bytes[right];
-    if (std::find(specials.begin(), specials.end(), both) != specials.end()) continue;  // that name is taken
+    if (std::find(specials.begin(), specials.end(), to_characters(both)) != specials.end()) continue;  // a taken name
     merger.merge(pair, 256 + int(merges.size()));
     merges.push_back({left, right});
     bytes.push_back(std::move(both));

@@ -167,6 +167,7 @@ int train(int argc, char** argv) {
   std::vector<std::string> specials = special_tokens(special);
   if (vocab < 256 + int(specials.size()))
     fail("--vocab %d is too small: bytes and special tokens take %zu ids", vocab, 256 + specials.size());
+  for (const std::string& text : specials) require_special(text);
 
   start_threads(threads);
   Trained trained = train_tokenizer(o, pattern_named(pattern), vocab, specials);

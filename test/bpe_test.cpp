@@ -133,6 +133,26 @@ TEST(Bpe, NoMergeSpellsASpecialToken) {
   EXPECT_EQ(t.decode(t.encode("<s><s>")), "<s><s>");
 }
 
+TEST(Bpe, NoMergeHasTheNameOfASpecialToken) {
+  PieceCounts counts(Pattern::gpt2);
+  for (int i = 0; i < 50; ++i) counts.add("the the"), counts.add("語");
+  Tokenizer t = train_bpe(counts, 300, {"Ġthe", "語"});  // Ġ is a space's character; 語 is no name of bytes
+  EXPECT_EQ(t.decode(t.encode(" the")), " the");
+  EXPECT_EQ(t.encode("Ġthe", true).size(), 1u);
+  for (int id = 0; id < t.vocab(); ++id) EXPECT_NE(t.bytes_of(id), " the");
+  EXPECT_EQ(t.encode("語").size(), 1u) << "it may be learnt beside the special token of the same text";
+  EXPECT_FALSE(t.is_special(t.encode("語")[0]));
+}
+
+TEST(Bpe, ABytesNameCannotBeASpecialToken) {
+  for (const char* name : {"#", "a", "|", "é", "ÿ", "Ġ"}) {
+    std::string said = message_of([&] { require_special(name); });
+    EXPECT_TRUE(has(said, "cannot be a special token")) << name << ": " << said;
+  }
+  for (const char* name : {"##", "語", " ", "é|", "Ġthe"}) EXPECT_EQ(message_of([&] { require_special(name); }), "");
+  EXPECT_TRUE(has(message_of([] { require_special("\xe9"); }), "not UTF-8"));
+}
+
 TEST(Bpe, LongPiecesAreNoProblem) {
   std::string text;
   for (int i = 0; i < 300000; ++i) text += "語文字"[i % 9];

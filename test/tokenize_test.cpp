@@ -153,6 +153,23 @@ TEST(Tokenize, DataTrainsATokenizerOfItsOwnWhereNoneIsGiven) {
                  "has the pattern llama3, not gpt2");
 }
 
+TEST(Tokenize, TrainWritesWhatEveryProgramReads) {
+  Workshop w;
+  int number = 0;
+  for (std::string special : {"Ġthe", "the", "é|", "語", "cat sat", "##", "<s>,<s><s>,Ġ ,Ã©"}) {
+    std::string out = w / ("t" + std::to_string(++number) + ".json");
+    Ran ran = w.tokenize({"train", w / "a.txt", "--vocab", "300", "--special", special, "--out", out});
+    ASSERT_EQ(ran.status, 0) << special << ": " << ran.err;
+    Tokenizer t = Tokenizer::load(out);
+    EXPECT_EQ(t.to_json(), contents(out)) << special;
+    for (const Tokenizer::Special& s : t.specials())
+      EXPECT_EQ(t.encode(s.text, true), std::vector<int>{s.id}) << s.text;
+    EXPECT_EQ(t.decode(t.encode("the cat, " + special)), "the cat, " + special);
+    ran = w.tokenize({"encode", "--tokenizer", out, w / "a.txt"});
+    EXPECT_EQ(w.tokenize({"decode", "--tokenizer", out}, ran.out).out, contents(w / "a.txt")) << special;
+  }
+}
+
 TEST(Tokenize, DataTakesTheFoldersTokenizerWhateverItsSize) {
   Workshop w;
   std::string specials = "<|0|>";
@@ -292,6 +309,9 @@ TEST(Tokenize, EveryMistakeIsOneLine) {
       {{"train", w / "a.txt", "--out", w / "x", "--vocab", "258", "--special", "a,b"}, "special tokens take 259 ids"},
       {{"train", w / "a.txt", "--out", w / "x", "--special", "a,,b"}, "a special token is empty"},
       {{"train", w / "a.txt", "--out", w / "x", "--special", "a,a"}, "a is there twice"},
+      {{"train", w / "a.txt", "--out", w / "x", "--special", "#"}, "`#` cannot be a special token"},
+      {{"train", w / "a.txt", "--out", w / "x", "--special", "<s>,é"}, "it is the name of byte 0xe9"},
+      {{"train", w / "a.txt", "--out", w / "x", "--special", "a\xff"}, "`a·` is not UTF-8"},
       {{"train", w / "a.txt", "--out", w / "x", "--pattern", "gpt5"}, "not one of gpt2"},
       {{"train", w / "a.txt", "--out", w / "nosuch/x"}, "there is no folder"},
       {{"train", w / "nosuch", "--out", w.folder.path}, "is a folder: name the file to write"},
