@@ -30,8 +30,9 @@ class Tokenizer {
   // Merges in order of rank; merge i makes token 256 + i, specials follow. What BPE training returns.
   Tokenizer(Pattern, const std::vector<Merge>&, const std::vector<std::string>& specials);
   // The one door for tokenizers' files, whose kind is told by what is in them (tokenizer_kind.h): Hugging Face's
-  // tokenizer.json; tiktoken's ranks (known by their number, else cut by `pattern`, which is empty or a name); GPT-2's,
-  // where it is the folder or either file of vocab.bpe and encoder.json.
+  // tokenizer.json, which says how it cuts text; tiktoken's ranks, whose pattern is known by their number; GPT-2's,
+  // where it is the folder or either file of vocab.bpe and encoder.json, cut as GPT-2 does. The latter two are cut by
+  // `pattern` where it is not empty but a name.
   // "bytes" is the tokenizer without merges. Fails by naming what is wrong, or what it does not know.
   static Tokenizer load(const std::string& path, const std::string& pattern = "");
   // Ids whose text is not known: each is shown as <id>; there is no encoding.

@@ -129,9 +129,10 @@ std::shared_ptr<const Tables> read_ranks(const std::string& bytes, const std::st
 
 // --- GPT-2's two files
 
-std::shared_ptr<const Tables> read_gpt2(const TokenizerFile& vocabulary, const TokenizerFile& merges) {
+std::shared_ptr<const Tables> read_gpt2(const TokenizerFile& vocabulary, const TokenizerFile& merges,
+                                        const std::string& pattern) {
   TokenizerReader reader(vocabulary.path);
-  reader.tables->pattern = Pattern::gpt2;
+  reader.tables->pattern = pattern.empty() ? Pattern::gpt2 : pattern_named(pattern);
   reader.add_named(vocabulary.json);
   if (int end = reader.find("<|endoftext|>"); end >= 0)
     reader.add_added({.text = "<|endoftext|>", .id = end, .special = true}, end);
@@ -163,9 +164,9 @@ std::shared_ptr<const Tables> load_file(const std::string& path, const std::stri
   if (file.kind == TokenizerKind::tokenizer_json) return read_tokenizer_json(file.json, path);
   if (file.kind == TokenizerKind::ranks) return read_ranks(file.bytes, path, pattern);
   if (file.kind == TokenizerKind::vocabulary)
-    return read_gpt2(file, look_beside(path, TokenizerKind::merges, {"vocab.bpe", "merges.txt"}));
+    return read_gpt2(file, look_beside(path, TokenizerKind::merges, {"vocab.bpe", "merges.txt"}), pattern);
   if (file.kind == TokenizerKind::merges)
-    return read_gpt2(look_beside(path, TokenizerKind::vocabulary, {"encoder.json", "vocab.json"}), file);
+    return read_gpt2(look_beside(path, TokenizerKind::vocabulary, {"encoder.json", "vocab.json"}), file, pattern);
   refuse_tokenizer(file);
 }
 

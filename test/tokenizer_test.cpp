@@ -403,6 +403,8 @@ TEST(Gpt2Files, AreReadByFolderOrByEitherName) {
     EXPECT_EQ(t.end_of_text(), 258);
     EXPECT_EQ(t.pattern(), Pattern::gpt2);
   }
+  EXPECT_EQ(Tokenizer::load(scratch.path, "qwen2").pattern(), Pattern::qwen2) << "as Qwen's vocab.json is cut";
+  EXPECT_TRUE(has(message_of([&] { Tokenizer::load(scratch.path, "gpt5"); }), "no pattern `gpt5`"));
   put(scratch / "vocab.bpe", "#version: 0.2\na b\na b c\n");
   EXPECT_TRUE(has(message_of([&] { Tokenizer::load(scratch.path); }), "vocab.bpe:3"));
   std::filesystem::remove(scratch / "vocab.bpe");
