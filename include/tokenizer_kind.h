@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "file_kind.h"
 #include "json.h"
 
 enum class TokenizerKind {
@@ -24,13 +25,9 @@ enum class TokenizerKind {
   json_lines,
   wordpiece,
   sentencepiece,
-  safetensors,
-  gguf,
-  pickle,
-  compressed,
-  utf16,
   web_page,
   lfs_pointer,
+  no_text,  // known by its first bytes (file_kind.h)
   binary,
   text,
 };
@@ -40,7 +37,8 @@ struct TokenizerFile {
   std::string path;
   std::string bytes;  // without a byte-order mark
   TokenizerKind kind;
-  Json json;  // of an object
+  Json json;              // of an object
+  FileKind no_text = {};  // of what is known to be none
 };
 
 TokenizerFile look_at_tokenizer(const std::string& path);  // fails where the file cannot be read, or is broken JSON

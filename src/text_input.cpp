@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "error.h"
+#include "file_kind.h"
 #include "json.h"
 #include "program.h"
 #include "shards.h"
@@ -16,132 +17,6 @@
 using namespace std::string_view_literals;
 
 namespace {
-
-// --- Kinds of files
-
-// How text comes out of something: by a filter, a command from standard input to standard output; by a command on the
-// file; by a table of Python's pandas; or not at all.
-enum class Way { none, filter, command, table };
-
-struct Kind {
-  const char* what = "";
-  const char* advice = "";
-  Way way = Way::none;
-  const char* by = "";       // the filter, the command up to the file's name, or Python's expression for the table
-  const char* becomes = "";  // how the name of what a filter or command writes ends
-};
-
-constexpr Kind packed(const char* what, const char* filter) { return {what, "unpack it", Way::filter, filter, ""}; }
-constexpr Kind archive(const char* what, const char* command) { return {what, "unpack it", Way::command, command, ""}; }
-constexpr Kind table(const char* what, const char* frame) {
-  return {what, "make it .jsonl first", Way::table, frame, ".jsonl"};
-}
-constexpr Kind encoded(const char* what, const char* filter) {
-  return {what, "make it UTF-8", Way::filter, filter, ".utf8"};
-}
-
-struct Magic {
-  std::string_view bytes;
-  size_t at;
-  Kind kind;
-};
-
-// Of two that begin alike the longer one comes first.
-const Magic kMagics[] = {
-    {"\xff\xfe\0\0"sv, 0, encoded("UTF-32", "iconv -f UTF-32 -t UTF-8")},
-    {"\0\0\xfe\xff"sv, 0, encoded("UTF-32", "iconv -f UTF-32 -t UTF-8")},
-    {"\xff\xfe"sv, 0, encoded("UTF-16", "iconv -f UTF-16 -t UTF-8")},
-    {"\xfe\xff"sv, 0, encoded("UTF-16", "iconv -f UTF-16 -t UTF-8")},
-    {"\x1f\x8b"sv, 0, packed("packed (gzip)", "gzip -dc")},
-    {"\x1f\x9d"sv, 0, packed("packed (compress)", "gzip -dc")},
-    {"\x28\xb5\x2f\xfd"sv, 0, packed("packed (Zstandard)", "zstd -dc")},
-    {"\xfd\x37zXZ\0"sv, 0, packed("packed (xz)", "xz -dc")},
-    {"\x5d\0\0"sv, 0, packed("packed (LZMA)", "xz -dc")},
-    {"LZIP\x01"sv, 0, packed("packed (lzip)", "lzip -dc")},
-    {"\x04\x22\x4d\x18"sv, 0, packed("packed (LZ4)", "lz4 -dc")},
-    {"\x02\x21\x4c\x18"sv, 0, packed("packed (LZ4)", "lz4 -dc")},
-    {"1AY&SY"sv, 4, packed("packed (bzip2)", "bzip2 -dc")},
-    {"7z\xbc\xaf\x27\x1c"sv, 0, archive("an archive (7z)", "7z x")},
-    {"Rar!\x1a\x07"sv, 0, archive("an archive (RAR)", "unrar x")},
-    {"ustar"sv, 257, archive("an archive (tar)", "tar -xf")},
-    {"PAR1"sv, 0, table("Parquet", "pandas.read_parquet(sys.argv[1])")},
-    {"ARROW1\0\0"sv, 0, table("an Arrow file", "pandas.read_feather(sys.argv[1])")},
-    {"FEA1"sv, 0, table("a Feather file", "pandas.read_feather(sys.argv[1])")},
-    {"ORC"sv, 0, table("ORC", "pandas.read_orc(sys.argv[1])")},
-    {"%PDF-1."sv, 0, {"PDF", "take the text out of it", Way::command, "pdftotext", ".txt"}},
-    {"Obj\x01"sv, 0, {"Avro"}},
-    {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"sv, 0, {"an Office document", "save it as plain text"}},
-    {"\x89HDF\r\n\x1a\n"sv, 0, {"HDF5"}},
-    {"SQLite format 3\0"sv, 0, {"a database (SQLite)"}},
-    {"GGUF"sv, 0, {"a model (GGUF)"}},
-    {"\x89PNG\r\n\x1a\n"sv, 0, {"a picture (PNG)"}},
-    {"\xff\xd8\xff"sv, 0, {"a picture (JPEG)"}},
-    {"GIF8"sv, 0, {"a picture (GIF)"}},
-    {"II*\0"sv, 0, {"a picture (TIFF)"}},
-    {"MM\0*"sv, 0, {"a picture (TIFF)"}},
-    {"RIFF"sv, 0, {"a sound, a picture or a film (RIFF)"}},
-    {"ID3"sv, 0, {"a sound (MP3)"}},
-    {"OggS"sv, 0, {"a sound (Ogg)"}},
-    {"fLaC"sv, 0, {"a sound (FLAC)"}},
-    {"ftyp"sv, 4, {"a film (MP4)"}},
-    {"\x1a\x45\xdf\xa3"sv, 0, {"a film (Matroska)"}},
-    {"\x7f\x45LF"sv, 0, {"a program"}},
-};
-
-bool is_printable(char c) { return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\r' || c == '\t'; }
-bool has_zero(std::string_view head) { return head.find('\0') != head.npos; }
-
-bool holds(std::string_view head, size_t at, std::string_view bytes) {
-  return head.size() >= at && head.substr(at).starts_with(bytes);
-}
-
-// Of a magic number that is a few printable characters a text may begin with them, too: then a zero byte has to follow.
-bool matches(const Magic& magic, std::string_view head) {
-  constexpr size_t kTooLongForChance = 6;
-  if (!holds(head, magic.at, magic.bytes)) return false;
-  bool may_be_text = std::all_of(magic.bytes.begin(), magic.bytes.end(), is_printable);
-  return !may_be_text || magic.bytes.size() >= kTooLongForChance || has_zero(head);
-}
-
-// What the first file in a .zip says about it.
-Kind kind_of_zip(std::string_view head) {
-  constexpr size_t kNameAt = 30, kLengthAt = 26;
-  size_t length = head.size() > kNameAt ? (unsigned char)head[kLengthAt] : 0;
-  std::string_view name = head.substr(std::min(kNameAt, head.size()), length);
-  if (name.ends_with(".npy")) return {"arrays of NumPy"};
-  if (name.ends_with("/data.pkl") || name.find("/.") != name.npos) return {"a model of PyTorch"};
-  if (name == "mimetype" || name == "[Content_Types].xml")
-    return {"a document (.docx, .odt, .epub)", "save it as plain text"};
-  return archive("an archive (zip)", "unzip");
-}
-
-// Text of two bytes a character without a mark: Latin letters at one of the two places, zeros at the other.
-Kind kind_of_zeros(std::string_view head) {
-  auto is_latin = [](char c) { return is_printable(c) || (unsigned char)c >= 0xa0; };
-  int64_t zeros[2] = {}, latin[2] = {};
-  for (size_t i = 0; i + 1 < head.size(); i += 2)
-    for (int place : {0, 1}) {
-      zeros[place] += head[i + place] == 0;
-      latin[place] += head[i + 1 - place] == 0 && is_latin(head[i + place]);
-    }
-  for (int zero : {0, 1})
-    if (zeros[1 - zero] == 0 && zeros[zero] == latin[1 - zero] && zeros[zero] * 4 > int64_t(head.size()))
-      return zero ? encoded("UTF-16 (little-endian, without a mark)", "iconv -f UTF-16LE -t UTF-8")
-                  : encoded("UTF-16 (big-endian, without a mark)", "iconv -f UTF-16BE -t UTF-8");
-  return {};
-}
-
-// By its magic number, its mark or its zeros; a `what` of "" where it may be text.
-Kind kind_of(std::string_view head) {
-  for (const Magic& magic : kMagics)
-    if (matches(magic, head)) return magic.kind;
-  if (head.starts_with("PK\x03\x04"sv) || head.starts_with("PK\x05\x06"sv)) return kind_of_zip(head);
-  if (head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) return {"a pickle of Python"};
-  if (holds(head, 5, "\0\0\0{"sv)) return {"a model (safetensors)"};
-  if (holds(head, 0, "\xff\xff\xff\xff"sv) && holds(head, 8, "\x10\0\0\0"sv))
-    return table("a stream of Arrow", "pyarrow.ipc.open_stream(open(sys.argv[1],\"rb\")).read_pandas()");
-  return has_zero(head) ? kind_of_zeros(head) : Kind{};
-}
 
 // --- Commands
 
@@ -162,7 +37,7 @@ std::string lower_ending(const std::string& path) {
 std::string stem_of(const std::string& path) { return path.substr(0, ending_of(path)); }
 
 // The name of what comes out of a file.
-std::string result_name(const Kind& kind, const std::string& path) {
+std::string result_name(const FileKind& kind, const std::string& path) {
   std::string stem = stem_of(path), ending = path.substr(stem.size());
   if (kind.way != Way::filter) return stem + kind.becomes;
   if (*kind.becomes) return stem + kind.becomes + ending;
@@ -172,7 +47,7 @@ std::string result_name(const Kind& kind, const std::string& path) {
 }
 
 // What to type, or ""; of standard input only what to put before it is known.
-std::string command_for(const Kind& kind, const std::string& path) {
+std::string command_for(const FileKind& kind, const std::string& path) {
   std::string file = shell_word(path), result = shell_word(result_name(kind, path));
   bool piped = path == "-";
   switch (kind.way) {
@@ -191,7 +66,7 @@ std::string command_for(const Kind& kind, const std::string& path) {
   return "";
 }
 
-std::string advice_for(const Kind& kind, const std::string& path) {
+std::string advice_for(const FileKind& kind, const std::string& path) {
   if (!*kind.advice) return "";
   std::string command = command_for(kind, path);
   return text(": %s%s", kind.advice, command.empty() ? "" : ((path == "-" ? " " : ", ") + command).c_str());
@@ -349,7 +224,7 @@ bool is_named_jsonl(const std::string& path) {
 void require_text(std::string_view head, const std::string& path, TextUse use, const std::string& tokenizer) {
   head = without_mark(head.substr(0, kTextHead));
   std::string name = shown(path), as_it_is = use == TextUse::prompts ? "" : kAsItIs;
-  if (Kind kind = kind_of(head); *kind.what)
+  if (FileKind kind = file_kind(head); *kind.what)
     fail("%s is %s%s%s%s", name.c_str(), kind.what, *kind.advice ? "" : ", not text", advice_for(kind, path).c_str(),
          as_it_is.c_str());
   if (is_token_file(head))
@@ -367,7 +242,7 @@ void require_text(std::string_view head, const std::string& path, TextUse use, c
 }
 
 std::string describe_no_token_file(std::string_view head, const std::string& path) {
-  Kind kind = kind_of(head);
+  FileKind kind = file_kind(head);
   if (*kind.what) return text("it is %s", kind.what);
   if (std::string numpy = describe_numpy(head, path); !numpy.empty()) return "it is " + numpy;
   if (!has_zero(head)) return head.empty() ? "" : "it looks like text, which ./tokenize data makes token files of";

@@ -138,12 +138,6 @@ Kind kind_of_lines(std::string_view bytes) {
 
 // --- Bytes
 
-bool is_safetensors(std::string_view bytes) {
-  uint64_t header = 0;
-  if (bytes.size() > 8) std::memcpy(&header, bytes.data(), 8);
-  return header > 1 && header <= bytes.size() - 8 && bytes[8] == '{';
-}
-
 // The first piece, a message whose first field is a string and whose second is a float.
 bool is_sentencepiece(std::string_view bytes) {
   if (bytes.size() < 8 || bytes[0] != 0x0a || bytes[2] != 0x0a) return false;
@@ -151,23 +145,16 @@ bool is_sentencepiece(std::string_view bytes) {
   return piece < bytes.size() && bytes[piece] == 0x15;
 }
 
-Kind kind_of_binary(std::string_view bytes) {
-  using namespace std::literals;
-  constexpr size_t kLookedAt = 1 << 16;
-  if (is_safetensors(bytes)) return Kind::safetensors;
-  if (is_sentencepiece(bytes)) return Kind::sentencepiece;
-  if (bytes.starts_with("GGUF"sv)) return Kind::gguf;
-  if (bytes.starts_with("\x80\x02"sv) || bytes.starts_with("\x80\x04"sv)) return Kind::pickle;
-  for (std::string_view magic : {"\x1f\x8b"sv, "PK\x03\x04"sv, "\x28\xb5\x2f\xfd"sv, "BZh"sv, "\xfd\x37zXZ"sv})
-    if (bytes.starts_with(magic)) return Kind::compressed;
-  if (bytes.starts_with("\xff\xfe"sv) || bytes.starts_with("\xfe\xff"sv)) return Kind::utf16;
-  return bytes.substr(0, kLookedAt).find('\0') == bytes.npos ? Kind::text : Kind::binary;
-}
-
 void look_at_bytes(TokenizerFile* file) {
   if (file->bytes.starts_with("\xef\xbb\xbf")) file->bytes.erase(0, 3);
   size_t first = file->bytes.find_first_not_of(" \t\r\n");
-  file->kind = first == std::string::npos ? Kind::empty : kind_of_binary(file->bytes);
+  std::string_view head = std::string_view(file->bytes).substr(0, 64 << 10);
+  file->kind = first == std::string::npos      ? Kind::empty
+               : is_sentencepiece(file->bytes) ? Kind::sentencepiece
+               : *file_kind(head).what         ? Kind::no_text
+               : has_zero(head)                ? Kind::binary
+                                               : Kind::text;
+  if (file->kind == Kind::no_text) file->no_text = file_kind(head);
   if (file->kind != Kind::text) return;
   if (file->bytes[first] == '{') return look_at_object(file);
   file->kind = kind_of_lines(file->bytes);
@@ -202,13 +189,9 @@ constexpr Named kNames[] = {
     {Kind::json_lines, "JSON lines, such as documents to train on", kAny},
     {Kind::wordpiece, "a vocabulary of WordPiece, as BERT has it, and not byte-level BPE", kAny},
     {Kind::sentencepiece, "a model of SentencePiece, and not byte-level BPE", kAny},
-    {Kind::safetensors, "a model's weights (safetensors)", kOfModel},
-    {Kind::gguf, "a model in llama.cpp's format (GGUF)", kOfModel},
-    {Kind::pickle, "Python's pickle", kOfModel},
-    {Kind::compressed, "compressed", "unpack it first"},
-    {Kind::utf16, "text in UTF-16", "convert it to UTF-8: iconv -f UTF-16 -t UTF-8"},
     {Kind::web_page, "a web page", kAgain},
     {Kind::lfs_pointer, "a pointer of Git LFS", "fetch the file itself: git lfs pull"},
+    {Kind::no_text, "no text", kAny},
     {Kind::binary, "binary data, and no tokenizer", kAny},
     {Kind::text, "text, and no tokenizer", kAny},
 };
@@ -222,7 +205,7 @@ const Named& named(Kind kind) {
 const char* name_of(TokenizerKind kind) { return named(kind).name; }
 
 TokenizerFile look_at_tokenizer(const std::string& path) {
-  TokenizerFile file = {.path = path, .bytes = read_file(path), .kind = TokenizerKind::text, .json = {}};
+  TokenizerFile file = {.path = path, .bytes = read_file(path), .kind = TokenizerKind::text, .json = {}, .no_text = {}};
   look_at_bytes(&file);
   return file;
 }
@@ -230,5 +213,8 @@ TokenizerFile look_at_tokenizer(const std::string& path) {
 void refuse_tokenizer(const TokenizerFile& file) {
   if (file.kind == TokenizerKind::empty) fail("%s is empty: there is no tokenizer in it", file.path.c_str());
   const char* line = file.kind == TokenizerKind::text ? ":1" : "";
-  fail("%s%s: this seems to be %s: %s", file.path.c_str(), line, named(file.kind).name, named(file.kind).instead);
+  const char *name = named(file.kind).name, *instead = named(file.kind).instead;
+  if (file.kind == TokenizerKind::no_text) name = file.no_text.what;
+  if (*file.no_text.advice) instead = file.no_text.advice;
+  fail("%s%s: this seems to be %s: %s", file.path.c_str(), line, name, instead);
 }

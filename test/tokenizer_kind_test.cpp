@@ -23,6 +23,7 @@ Json byte_vocabulary() { return parse_json(Tokenizer().to_json(), "bytes").get("
 struct Case {
   Kind kind;
   std::string bytes;
+  std::string said = "";  // of it, where its kind has no name
 };
 
 std::vector<Case> cases() {
@@ -64,14 +65,14 @@ std::vector<Case> cases() {
       {Kind::json_lines, "{\"text\":\"a\"}\n{\"text\":\"b\"}\n"},
       {Kind::wordpiece, "[PAD]\n[unused0]\n"},
       {Kind::sentencepiece, "\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02\n"s},
-      {Kind::safetensors, "\x02\0\0\0\0\0\0\0{}"s},
-      {Kind::gguf, "GGUF\x03\0\0\0"s},
-      {Kind::pickle, "\x80\x02}q\0."s},
-      {Kind::compressed, "\x1f\x8b\x08\0\0\0\0\0"s},
-      {Kind::compressed, "PK\x03\x04\x14\0"s},
-      {Kind::compressed, "\x28\xb5\x2f\xfd\x04\0"s},
-      {Kind::utf16, "\xff\xfe{\0}\0"s},
-      {Kind::utf16, "\xfe\xff\0{\0}"s},
+      {Kind::no_text, "\x02\0\0\0\0\0\0\0{}"s, "a model (safetensors): give "},
+      {Kind::no_text, "GGUF\x03\0\0\0"s, "a model (GGUF): give "},
+      {Kind::no_text, "\x80\x02}q\0."s, "a pickle of Python: give "},
+      {Kind::no_text, "\x1f\x8b\x08\0\0\0\0\0"s, "packed (gzip): unpack"},
+      {Kind::no_text, "PK\x03\x04\x14\0"s, "an archive (zip): unpack"},
+      {Kind::no_text, "\x28\xb5\x2f\xfd\x04\0"s, "packed (Zstandard): unpack"},
+      {Kind::no_text, "\xff\xfe{\0}\0"s, "UTF-16: make it UTF-8"},
+      {Kind::no_text, "\xfe\xff\0{\0}"s, "UTF-16: make it UTF-8"},
       {Kind::web_page, "<!DOCTYPE html>\n<html>"},
       {Kind::lfs_pointer, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n"},
       {Kind::binary, "abc\0def"s},
@@ -99,7 +100,7 @@ TEST(TokenizerKind, ThatIsNoTokenizerIsNamedInOneLine) {
     Scratch scratch;
     put(scratch / "file", c.bytes);
     std::string said = message_of([&] { Tokenizer::load(scratch / "file"); });
-    EXPECT_TRUE(has(said, "this seems to be "s + name_of(c.kind))) << said;
+    EXPECT_TRUE(has(said, "this seems to be "s + (c.said.empty() ? name_of(c.kind) : c.said))) << said;
     EXPECT_TRUE(has(said, "give ") || has(said, "unpack") || has(said, "UTF-8") || has(said, "itself")) << said;
     EXPECT_EQ(said.find('\n'), said.npos);
   }
