@@ -40,11 +40,18 @@ constexpr auto make_classes() {
   return classes;
 }
 
+constexpr auto make_letters_of_words() {
+  std::array<bool, 128> of_words = {};
+  for (unsigned char letter : {'l', 'u', 'o', 'm', 'n', '_'}) of_words[letter] = true;
+  return of_words;
+}
+constexpr auto kLettersOfWords = make_letters_of_words();
+
 constexpr auto make_words() {
   std::array<std::array<bool, kBlock>, kRowCount> words = {};
   for (size_t row = 0; row < kRowCount; ++row)
     for (unsigned i = 0; i < kBlock; ++i)
-      words[row][i] = std::string_view("luomn_").find(kRows[row].classes[i]) != std::string_view::npos;
+      words[row][i] = kLettersOfWords[static_cast<unsigned char>(kRows[row].classes[i])];
   return words;
 }
 
