@@ -28,6 +28,7 @@ class Progress {
   void update(double fraction, const std::string& status);  // fraction done, in [0, 1]; below 0: unknown
   void print(const std::string& lines);                     // also when no bar is shown
   void finish();                                            // leaves the last state on the screen, ends its line
+  void erase();                                             // takes the bar off the screen
 
  private:
   void draw(double now);

@@ -27,6 +27,8 @@ struct TrainOptions {
   TokenizerFlags tokenizer;
   int vocab = 512;
   int64_t val_tokens = kHeldOutTokens;
+  int64_t final_eval = 0;  // tokens of the final evaluation; 0: what takes about a tenth of the training
+  std::string eval_passes = kReportedPasses;
   float epochs = 0;
   int seq = 64, batch = 8, batch_tokens = 0;
   // Passes
@@ -113,6 +115,7 @@ class Trainer {
   std::string time_left() const;
   void evaluate_held_out();
   void show_sample();
+  std::vector<Batch> final_batches(int fused_passes) const;
   std::string talk_line() const;
   std::string first_prompt() const;
   std::vector<int> sample_prompt(int64_t number, int most) const;

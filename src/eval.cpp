@@ -57,7 +57,7 @@ static std::string join(const std::vector<std::string>& parts) {
 
 int main(int argc, char** argv) {
   return run_program("eval", [&] {
-    std::string model_path = "out", data, format, pack, device = "auto";
+    std::string model_path = "out", data, format, pack, device = "auto", passes = kReportedPasses;
     int threads = 0;
     TokenizerFlags tokenizer;
     int64_t held_out = kHeldOutTokens;
@@ -72,10 +72,12 @@ int main(int argc, char** argv) {
     flags.choice("format", &format, {"", "text"}, "as for ./train");
     flags.choice("pack", &pack, {"", "documents", "stream"}, "as for ./train; empty: as it was trained");
     flags.add("val-tokens", &held_out, "held-out tokens to look at, at most", 2, INT64_MAX);
+    flags.add("passes", &passes, "numbers of fused passes after which losses are shown");
     flags.choice("device", &device, {"auto", "cpu", "cuda"}, "where the kernels run");
     flags.add("threads", &threads, "CPU threads (0: all cores)", 0, 4096);
     flags.add("json", &json, "print one JSON object instead of tables");
     flags.parse(argc, argv);
+    parse_fused_passes("passes", passes);
 
     start_threads(threads);
     Checkpoint checkpoint = find_checkpoint(model_path);
@@ -96,7 +98,8 @@ int main(int argc, char** argv) {
                            config.context, kEvaluationRows, held_out);
     require_targets(batches);
     ModelConfig shown_as = as_trained(config, feedback_is_trained(checkpoint, config));
-    Evaluation e = evaluate(kernels, shown_as, weights.params(), split.tokenizer, batches, split.puzzles);
+    Evaluation e = evaluate(kernels, shown_as, weights.params(), split.tokenizer, batches, split.puzzles,
+                            parse_fused_passes("passes", passes), EvaluationProgress(stderr).watch());
     if (json)
       std::printf("%s\n", write_json(to_json(e, split.puzzles)).c_str());
     else

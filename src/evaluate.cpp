@@ -1,6 +1,7 @@
 #include "evaluate.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -126,7 +127,8 @@ class FusedPasses {
 }  // namespace
 
 std::vector<PassResult> evaluate_passes(const Kernels& run, const ModelConfig& c, const ModelParams& params,
-                                        const std::vector<Batch>& batches, const std::vector<int>& fused_passes) {
+                                        const std::vector<Batch>& batches, const std::vector<int>& fused_passes,
+                                        const Watch& watch) {
   std::vector<PassResult> results;
   for (int n : fused_passes)
     if (n == 0 || c.fusion != Fusion::none) results.push_back({n, 0, 0, 0, 0});
@@ -134,12 +136,17 @@ std::vector<PassResult> evaluate_passes(const Kernels& run, const ModelConfig& c
   size_t largest = 0;
   for (const Batch& batch : batches) rows += batch.rows(), largest = std::max(largest, size_t(batch.rows()));
   FusedPasses passes(run, c, params, largest);
+  double forwards = 0, all = double(batches.size()) * (results.empty() ? 1 : results.back().fused_passes + 1);
+  auto tell = [&] {
+    if (watch) watch(++forwards / all, "held-out text");
+  };
   for (const Batch& batch : batches) {
     passes.begin(batch);
+    tell();
     double update = 0;
     int done = 0;
     for (PassResult& result : results) {
-      for (; done < result.fused_passes; ++done) update = passes.step();
+      for (; done < result.fused_passes; ++done) update = passes.step(), tell();
       passes.score(result);
       result.update_norm += result.fused_passes > 0 ? update : 0;
     }
@@ -225,7 +232,7 @@ std::string show_dialogue(const Dialogue& d, const Tokenizer& tokenizer) {
 
 std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const ModelParams& params,
                                  const Tokenizer& tokenizer, const std::vector<Puzzle>& puzzles, DecodeMode mode,
-                                 int prefill_passes, std::vector<std::string>* said) {
+                                 int prefill_passes, std::vector<std::string>* said, const Watch& watch) {
   std::vector<bool> right;
   int sequences = int(std::min<size_t>(puzzles.size(), size_t(sequences_for(c))));
   DecoderLimits limits{sequences, 256, c.context};
@@ -243,6 +250,7 @@ std::vector<bool> answer_puzzles(const Kernels& run, const ModelConfig& c, const
       if (said) said->push_back(show_dialogue(d, tokenizer));
       for (PuzzleTokens::Span answer : d.answers) right.push_back(is_right(d, answer));
     }
+    if (watch) watch(double(end) / double(asked.size()), text("puzzles, %s", name_of(mode)));
   }
   return right;
 }
@@ -259,14 +267,42 @@ void plan_evaluation_memory(Plan& plan, const Kernels& run, const ModelConfig& c
 }
 
 Evaluation evaluate(const Kernels& run, const ModelConfig& c, const ModelParams& params, const Tokenizer& tokenizer,
-                    const std::vector<Batch>& batches, const std::vector<Puzzle>& puzzles) {
+                    const std::vector<Batch>& batches, const std::vector<Puzzle>& puzzles,
+                    const std::vector<int>& fused_passes, const Watch& watch) {
   Evaluation e;
-  e.passes = evaluate_passes(run, c, params, batches, kReportedPasses);
+  e.passes = evaluate_passes(run, c, params, batches, fused_passes, watch);
   e.modes = {DecodeMode::standard};
   if (c.fusion != Fusion::none)
     e.modes = {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential};
-  for (DecodeMode mode : e.modes) e.answers.push_back(answer_puzzles(run, c, params, tokenizer, puzzles, mode, 1));
+  for (DecodeMode mode : e.modes)
+    e.answers.push_back(answer_puzzles(run, c, params, tokenizer, puzzles, mode, 1, nullptr, watch));
   return e;
+}
+
+std::vector<int> parse_fused_passes(const std::string& flag, const std::string& list) {
+  constexpr int kMost = 1000;
+  std::vector<int> passes;
+  const char *at = list.data(), *end = at + list.size();
+  for (bool more = true; more; ++at) {
+    int n = -1;
+    auto [next, error] = std::from_chars(at, end, n);
+    bool follows = passes.empty() ? n == 0 : n > passes.back();
+    if (error != std::errc() || !follows || n > kMost || (next < end && *next != ','))
+      fail("--%s %s: give numbers of fused passes from 0 up to %d, increasing, such as %s", flag.c_str(), list.c_str(),
+           kMost, kReportedPasses);
+    passes.push_back(n);
+    more = (at = next) < end;
+  }
+  return passes;
+}
+
+Watch EvaluationProgress::watch() {
+  return [this](double done, const std::string& what) {
+    double now = seconds_now();
+    if (what != what_) what_ = what, start_ = now;
+    double left = done > 0 && now > start_ ? (now - start_) * (1 - done) / done : -1;
+    progress_.update(done, "evaluating: " + what + (left < 0 ? "" : ", " + show_duration(left) + " left"));
+  };
 }
 
 namespace {

@@ -168,6 +168,12 @@ void Progress::finish() {
   bar_on_screen_ = false;
 }
 
+void Progress::erase() {
+  if (bar_on_screen_) std::fputs("\r\x1b[K", out_);
+  std::fflush(out_);
+  bar_on_screen_ = undrawn_ = false;
+}
+
 std::string show_table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {

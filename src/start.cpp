@@ -268,6 +268,7 @@ void Trainer::resolve(Flags& flags) {
   bool recorded = !resumed_from_.empty() || restarted_;
   if (!recorded) take_sizes(flags);
   schedule_ = std::make_unique<PassSchedule>(o_.passes);
+  parse_fused_passes("eval-passes", o_.eval_passes);  // may be wrong
   if (!recorded && schedule_->most_passes() == 1 && !flags.given("fusion")) o_.fusion = "none";
   o_.model.fusion = fusion_named(o_.fusion);
   o_.model.plain_input = plain_input_named(o_.plain_input);

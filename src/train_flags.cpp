@@ -79,6 +79,10 @@ void add_train_flags(Flags& f, TrainOptions& o) {
       "or whole layers");
   f.add("eval-every", &o.eval_every, "steps between evaluations on held-out text (0: only at the end)", 0, 1 << 30);
   f.add("val-tokens", &o.val_tokens, "held-out tokens to look at, at most", 2, INT64_MAX);
+  f.add("final-eval", &o.final_eval,
+        "held-out tokens of the final evaluation, of those (0: as many as take about a tenth of the training)", 0,
+        INT64_MAX);
+  f.add("eval-passes", &o.eval_passes, "numbers of fused passes in the final evaluation");
   f.add("sample-every", &o.sample_every, "steps between samples (0: none)", 0, 1 << 30);
   f.add("save-every", &o.save_every, "steps between checkpoints (0: only at the end)", 0, 1 << 30);
   f.add("keep", &o.keep, "newest checkpoints to keep (0: all)", 0, 1 << 30);

@@ -186,10 +186,11 @@ std::string Trainer::time_left() const {
   return show_duration(double(o_.steps - done) * rows * pace_.seconds / pace_.rows);
 }
 
+constexpr size_t kPeriodicBatches = 8;  // of held-out text, in the evaluations on the way
+
 // Losses on a part of the held-out text, without the long iterations of the final table.
 void Trainer::evaluate_held_out() {
-  constexpr size_t kBatches = 8;
-  std::vector<Batch> part(validation_.begin(), validation_.begin() + std::min(kBatches, validation_.size()));
+  std::vector<Batch> part(validation_.begin(), validation_.begin() + std::min(kPeriodicBatches, validation_.size()));
   bool fused = feedback_trained() || schedule_->most_passes() > 1;
   ModelConfig shown_as = as_trained(model_->config, fused);
   std::vector<PassResult> results = evaluate_passes(*kernels_, shown_as, weights_->params(), part, {0, 1, 2, 3});
@@ -298,10 +299,28 @@ std::string Trainer::talk_line() const {
          (prompt.empty() ? "" : " --prompt " + shell_word(prompt));
 }
 
+// The first of the held-out batches, as many as --final-eval says, of which one takes `fused_passes` + 1 forward passes.
+// Where it says nothing, the evaluation takes about a tenth of what the training took, whose rows go forward and back;
+// but it reads as much as the evaluations on the way do.
+std::vector<Batch> Trainer::final_batches(int fused_passes) const {
+  constexpr double kShare = 0.1, kForwardAndBack = 3;
+  double most = o_.final_eval > 0 ? double(o_.final_eval) : kShare * kForwardAndBack * costs_.rows / (fused_passes + 1);
+  std::vector<Batch> batches;
+  double tokens = 0;
+  for (const Batch& batch : validation_) {
+    if (tokens >= most && (o_.final_eval > 0 || batches.size() >= kPeriodicBatches)) break;
+    batches.push_back(batch);
+    tokens += batch.rows();
+  }
+  return batches;
+}
+
 void Trainer::report() {
   double start = seconds_now();
   ModelConfig shown_as = as_trained(model_->config, feedback_trained());
-  Evaluation e = evaluate(*kernels_, shown_as, weights_->params(), data_.tokenizer, validation_, data_.puzzles);
+  std::vector<int> passes = parse_fused_passes("eval-passes", o_.eval_passes);
+  Evaluation e = evaluate(*kernels_, shown_as, weights_->params(), data_.tokenizer, final_batches(passes.back()),
+                          data_.puzzles, passes, EvaluationProgress(stdout).watch());
   Json losses = Json::array();
   for (const PassResult& r : e.passes) losses.items.push_back(r.loss);
   if (step_ > first_step_ || !ends_with_table(o_.out + "/log.jsonl", step_))

@@ -32,6 +32,30 @@ TEST(Eval, ShowsTheTableThatTrainingEndedWith) {
     EXPECT_EQ(passes.items[i].get_number("loss", "eval"), losses.items[i].number);
 }
 
+TEST(Eval, TheFinalEvaluationTakesATenthOfTheTrainingOrWhatItIsTold) {
+  Bench bench;
+  put(bench.text(), some_text(400'000));
+  auto final = [&](const std::string& out, const Words& more) {
+    bench.train(bench.tiny(out, 5) + Words{"--passes", "0:50/50"} + more);
+    return parse_json(contents(bench / out + "/evaluation.json"), out).get("passes", out).items;
+  };
+  auto targets = [](const std::vector<Json>& passes) { return passes[0].get_number("targets", "e"); };
+  std::vector<Json> short_run = final("short", {}), told = final("told", {"--final-eval", "10000"});
+  EXPECT_NEAR(targets(short_run), 8 * 1024, 512) << "as much as the evaluations on the way read";
+  EXPECT_NEAR(targets(told), 10000, 1024);
+  EXPECT_NEAR(targets(final("bounded", {"--final-eval", "20000", "--val-tokens", "3000"})), 3000, 1024);
+
+  std::vector<Json> two = final("two", {"--eval-passes", "0,2"});
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[1].get_number("fused_passes", "e"), 2);
+  EXPECT_EQ(two[1].get_number("loss", "e"), short_run[2].get_number("loss", "e"));
+  Json shown = parsed({"--model", bench / "two", "--passes", "0,1,4", "--val-tokens", "2000"});
+  EXPECT_EQ(shown.get("passes", "e").items[2].get_number("fused_passes", "e"), 4);
+  expect_refused(eval({"--model", bench / "two", "--passes", "1,2"}), "eval", "--passes 1,2: give numbers");
+  expect_refused(run("train", bench.tiny("three") + Words{"--eval-passes", "0,x"}), "train", "--eval-passes 0,x: give");
+  EXPECT_FALSE(std::filesystem::exists(bench / "three"));
+}
+
 TEST(Eval, TakesOtherDataAndPuzzles) {
   Bench bench;
   bench.train(bench.tiny("out", 5));

@@ -101,7 +101,7 @@ TEST(EvaluatePasses, AModelWithoutFeedbackHasThePlainPassAlone) {
   config.fusion = Fusion::none;
   Model model(config);
   fill_with_noise(model);
-  auto results = evaluate_passes(cpu_kernels(), config, model.params, {random_batch({8, 3}, 11, 1)}, kReportedPasses);
+  auto results = evaluate_passes(cpu_kernels(), config, model.params, {random_batch({8, 3}, 11, 1)}, {0, 1, 2});
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].fused_passes, 0);
   EXPECT_GT(results[0].loss, 0);
@@ -318,17 +318,42 @@ TEST(Evaluate, TakesEveryModeThatTheModelHas) {
   Says42 automaton;
   std::vector<Puzzle> puzzles = {{Task::sums, "q?42", {{2, 2, 1}}}, {Task::cups, "x?42", {{2, 2, 5}}}};
   Batch batch = random_batch({5, 3}, kByteVocab, 1, 0);
-  Evaluation e = evaluate(cpu_kernels(), automaton.config(), automaton.params(), Tokenizer(), {batch}, puzzles);
-  ASSERT_EQ(e.passes.size(), kReportedPasses.size());
+  Evaluation e =
+      evaluate(cpu_kernels(), automaton.config(), automaton.params(), Tokenizer(), {batch}, puzzles, {0, 1, 3});
+  ASSERT_EQ(e.passes.size(), 3u);
   EXPECT_EQ(e.modes, (std::vector<DecodeMode>{DecodeMode::standard, DecodeMode::soft, DecodeMode::fused,
                                               DecodeMode::sequential}));
   EXPECT_EQ(e.answers, (std::vector<Right>{{true, true}, {true, true}, {true, false}, {true, false}}));
   ModelConfig ordinary = automaton.config();
   ordinary.fusion = Fusion::none;
-  e = evaluate(cpu_kernels(), ordinary, automaton.params(), Tokenizer(), {batch}, puzzles);
+  e = evaluate(cpu_kernels(), ordinary, automaton.params(), Tokenizer(), {batch}, puzzles, {0, 1, 3});
   EXPECT_EQ(e.modes, std::vector<DecodeMode>{DecodeMode::standard});
   EXPECT_EQ(e.passes.size(), 1u);
-  EXPECT_TRUE(evaluate(cpu_kernels(), ordinary, automaton.params(), Tokenizer(), {batch}, {}).answers[0].empty());
+  EXPECT_TRUE(evaluate(cpu_kernels(), ordinary, automaton.params(), Tokenizer(), {batch}, {}, {0}).answers[0].empty());
+}
+
+TEST(Evaluate, TellsHowFarItIs) {
+  Says42 automaton;
+  std::vector<Puzzle> puzzles = {{Task::sums, "q?42", {{2, 2, 1}}}, {Task::cups, "x?42", {{2, 2, 5}}}};
+  Batch batch = random_batch({5, 3}, kByteVocab, 1, 0);
+  std::map<std::string, std::vector<double>> told;
+  evaluate(cpu_kernels(), automaton.config(), automaton.params(), Tokenizer(), {batch, batch}, puzzles, {0, 1, 3},
+           [&](double done, const std::string& what) { told[what].push_back(done); });
+  EXPECT_EQ(told["held-out text"], (std::vector<double>{0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1}));
+  for (const char* mode : {"standard", "soft", "fused", "sequential"})
+    EXPECT_EQ(told[std::string("puzzles, ") + mode], std::vector<double>{1}) << mode;
+  EXPECT_EQ(told.size(), 5u);
+}
+
+TEST(Evaluate, NumbersOfFusedPassesIncreaseFrom0) {
+  EXPECT_EQ(parse_fused_passes("passes", kReportedPasses), (std::vector<int>{0, 1, 2, 3, 5, 10, 30}));
+  EXPECT_EQ(parse_fused_passes("passes", "0"), std::vector<int>{0});
+  EXPECT_EQ(parse_fused_passes("passes", "0,7,1000"), (std::vector<int>{0, 7, 1000}));
+  for (const char* list :
+       {"", "1", "0,", ",0", "0,2,2", "0,3,1", "0,1001", "0;1", "0,1 ", "0,x", "-1", "0,99999999999"})
+    EXPECT_EQ(message_of([&] { parse_fused_passes("passes", list); }),
+              std::string("--passes ") + list +
+                  ": give numbers of fused passes from 0 up to 1000, increasing, such as 0,1,2,3,5,10,30");
 }
 
 // Three puzzles of two tasks, five answers of lengths 1, 2, 3, 4 and 9.

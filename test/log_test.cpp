@@ -201,6 +201,16 @@ TEST(Progress, PrintsWholeLinesAboveTheBar) {
   EXPECT_EQ(terminal.seen(), "\r\x1b[Kone\ntwo\n\r[>       ]   0 %  s\x1b[K");
 }
 
+TEST(Progress, AnErasedBarLeavesNothing) {
+  Terminal terminal(80);
+  Progress progress(terminal.out);
+  progress.update(0.5, "half");
+  progress.erase();
+  std::string shown = terminal.seen();
+  EXPECT_TRUE(shown.ends_with("\r\x1b[K")) << shown;
+  EXPECT_EQ(in_pipe(1000, [](Progress& p) { p.update(1, "done"), p.erase(); }), "");
+}
+
 TEST(Progress, AnAbandonedBarEndsItsLine) {
   Terminal terminal(80);
   {
