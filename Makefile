@@ -95,10 +95,17 @@ $(BUILD)/cuda/code: FORCE
 	@mkdir -p $(@D)
 	@echo '$(GPU) $(CODE)' | cmp -s - $@ || echo '$(GPU) $(CODE)' >$@
 
+# A target that needs a compiler which is not there says so and fails.
+comma := ,
+without = { echo "$(1)" >&2; exit 1; }
+
+cuda-compiler:
+	@$(if $(NVCC),:,$(call without,there is no nvcc in PATH$(comma) in CUDA_HOME or in /usr/local/cuda; it comes with the CUDA Toolkit))
+
 cuda: $(foreach a,$(ARCHITECTURES),$(KERNELS_CU:cuda/%.cu=$(BUILD)/cuda/sm_$(a)/%.o))
 	@echo "compiled $(words $(KERNELS_CU)) files each for sm_80, sm_90a and sm_100, without a warning"
 define cuda_rule
-$(BUILD)/cuda/sm_$(1)/%.o: cuda/%.cu
+$(BUILD)/cuda/sm_$(1)/%.o: cuda/%.cu | cuda-compiler
 	@mkdir -p $$(@D)
 	$(NVCC) $$(NVCCFLAGS) -Werror all-warnings -arch=sm_$(1) -MMD -MP -MF $$(@:.o=.d) -c -o $$@ $$<
 endef
@@ -158,6 +165,7 @@ sanitize:
 # One program, whose name is the target that it runs; the table in test/fuzz/fuzz.cpp has them all. Parsers need no kernels.
 FUZZERS = $(shell sed -n 's/^ *{"\([a-z0-9_]*\)", fuzz_.*/\1/p' test/fuzz/fuzz.cpp)
 fuzz:
+	@command -v clang++ >/dev/null || $(call without,there is no clang++ in PATH; libFuzzer comes with clang)
 	$(MAKE) fuzzers BUILD=build/fuzz CUDA=0 CXX=clang++ OPTIMIZE=-O1 \
 	  EXTRA="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
 	@echo "look with one of them: build/fuzz/json -max_total_time=180 FOLDER_OF_FINDS test/fuzz/corpus/json"
@@ -174,5 +182,5 @@ clean:
 
 -include $(wildcard $(addprefix $(BUILD)/,*.d test/*.d test/*/*.d cpu/*/*.d emulated/*.d emulated/simt/*.d cuda/*.d cuda/*/*.d))
 FORCE:
-.PHONY: all test test-long sanitize fuzz fuzzers clean gtest cuda FORCE
+.PHONY: all test test-long sanitize fuzz fuzzers clean gtest cuda cuda-compiler FORCE
 .SECONDARY:
