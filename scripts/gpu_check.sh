@@ -4,6 +4,10 @@
 # left out, and said. What was seen is in one file, written as it goes.
 # Usage: sh scripts/gpu_check.sh [FILE [PART…]]      (default: gpu_check.txt, build tests train bench sanitize)
 # The tests need GoogleTest where the compiler finds it; where it is not, the other parts run all the same.
+case ${1:-} in
+-h | --help) sed -n '2,6s/^# //p' "$0"; exit 0 ;;
+-*) echo "gpu_check: unknown option $1; --help says how it is called" >&2; exit 1 ;;
+esac
 cd "$(dirname "$0")/.." || exit 1
 out=${1:-gpu_check.txt}
 [ $# -gt 0 ] && shift
