@@ -82,6 +82,7 @@ class Trainer {
   // What a run starts from: src/start.cpp.
   void check_names(const Flags&) const;
   void find_folders(Flags&);
+  bool resumes_out() const;
   void find_resumed(Flags&);
   Json recorded_flags() const;
   void take_record(Flags&, const Json& recorded, const std::string& path);

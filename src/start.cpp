@@ -114,6 +114,19 @@ bool holds_checkpoints(const std::string& out) {
   });
 }
 
+// Names the runs that lie where one was looked for.
+[[noreturn]] void fail_to_resume(const std::string& run, bool latest) {
+  std::string parent = parent_of(run), beside;
+  for (const std::string& name : list_folder(parent)) {
+    std::string path = parent == "." ? name : parent + "/" + name;
+    if (name[0] != '.' && folder_exists(path) && (file_exists(conf_path(path)) || holds_checkpoints(path)))
+      beside += (beside.empty() ? "" : ", ") + path;
+  }
+  fail("--resume: %s %s%s%s", run.c_str(), folder_exists(run) ? "holds no run" : "is not there",
+       beside.empty() ? "" : ("; runs are in " + beside).c_str(),
+       latest ? "; without --resume, or with --resume auto, a new run starts" : "");
+}
+
 }  // namespace
 
 // --- Names
@@ -150,10 +163,13 @@ void Trainer::check_names(const Flags& flags) const {
 
 // --- What is resumed
 
+// The latest checkpoint in --out is meant, of `auto` if there is a run.
+bool Trainer::resumes_out() const { return o_.resume == "latest" || o_.resume == "auto"; }
+
 // Where the run lives, and whether what is resumed lives there, too: --resume names a checkpoint, or a run's folder.
 void Trainer::find_folders(Flags& flags) {
   while (o_.out.size() > 1 && o_.out.back() == '/') o_.out.pop_back();
-  if (o_.resume.empty() || o_.resume == "latest") return;
+  if (o_.resume.empty() || resumes_out()) return;
   o_.resume = own_name(o_.resume);
   bool is_checkpoint = names_checkpoint(o_.resume);
   std::string run = is_checkpoint ? parent_of(o_.resume) : o_.resume;
@@ -168,7 +184,7 @@ void Trainer::find_folders(Flags& flags) {
 void Trainer::find_resumed(Flags& flags) {
   if (!o_.init_from.empty()) init_from_ = find_checkpoint(o_.init_from);
   if (o_.resume.empty()) return;
-  bool latest = o_.resume == "latest";
+  bool latest = resumes_out();
   std::string run = latest ? o_.out : o_.resume;
   if ((!latest && names_checkpoint(run)) || holds_checkpoints(run)) {
     resumed_from_ = find_checkpoint(run);
@@ -177,12 +193,11 @@ void Trainer::find_resumed(Flags& flags) {
     take_record(flags, conf_record(conf_path(run)), conf_path(run));
     restarted_ = true;
     return;
-  } else if (!latest || !o_.dump.empty()) {
-    find_checkpoint(run);  // fails and says what is there
+  } else if (o_.resume == "auto" && o_.dump.empty()) {
+    o_.resume = "";
     return;
   } else {
-    notes_ += text("%s holds no run to resume: starting a new one\n", o_.out.c_str());
-    return;
+    fail_to_resume(run, latest);
   }
   std::string path = resumed_from_.path("state.json");
   record_ = resumed_from_.read_json("state.json");
@@ -196,7 +211,7 @@ Json Trainer::recorded_flags() const {
   std::string path = resumed_from_.path("state.json");
   Json flags = record_.get("flags", path);
   std::string conf = conf_path(parent_of(resumed_from_.folder()));
-  if (o_.resume != "latest" && checkpoint_step(o_.resume) >= 0) return flags;
+  if (!resumes_out() && checkpoint_step(o_.resume) >= 0) return flags;
   if (!file_exists(conf)) return flags;
   for (const auto& [name, value] : conf_record(conf).members)
     if (!is_one_of(name, kModelFlags) && !is_one_of(name, kDataFlags)) flags.set(name, value);

@@ -87,7 +87,9 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.add("save-every", &o.save_every, "steps between checkpoints (0: only at the end)", 0, 1 << 30);
   f.add("keep", &o.keep, "newest checkpoints to keep (0: all)", 0, 1 << 30);
   f.add_optional("resume", &o.resume, "latest",
-                 "continue a run from a checkpoint's folder or an --out folder; alone: the latest in --out");
+                 "continue a run from a checkpoint's folder or an --out folder; alone: the latest in --out; auto: "
+                 "that, or a new run "
+                 "where there is none");
   f.add("init-from", &o.init_from, "take the weights of a checkpoint and start a new run");
   f.add("dump", &o.dump,
         "run one step's forward and backward (jitter 0) and write everything to this .safetensors file");

@@ -111,7 +111,7 @@ TEST_F(DumpTest, OfAResumedRunHasItsWeightsAndMayHaveOtherPasses) {
   put(bench / "other.txt", some_text(3000));
   expect_refused(run("train", {"--resume", bench / "run", "--dump", path, "--data", bench / "other.txt"}), "train",
                  "--data");
-  expect_refused(run("train", {"--resume", bench / "nosuch", "--dump", path}), "train", "no such folder");
+  expect_refused(run("train", {"--resume", bench / "nosuch", "--dump", path}), "train", "is not there");
   EXPECT_EQ(everything_in(bench / "run"), before);
 }
 

@@ -18,7 +18,7 @@ void train_under_fire(const Bench& bench, const Words& words, int kills, double 
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> life(0.001, longest_life);
   for (int i = 0; i < kills; ++i) {
-    Running running(Words{program_path("train")} + words + Words{"--resume"});
+    Running running(Words{program_path("train")} + words + Words{"--resume", "auto"});
     std::this_thread::sleep_for(std::chrono::duration<double>(life(random)));
     running.kill(SIGKILL);
     Ran ran = running.wait();
@@ -353,7 +353,7 @@ TEST(Train, KilledAndResumedItEndsWithTheSameBits) {
     bench.train(bench.tiny("whole", 40) + variant.words);
     Words words = bench.tiny("killed", 40) + variant.words + Words{"--save-every", "4"};
     for (size_t lines : {10, 25}) {
-      Running running(Words{program_path("train")} + words + Words{"--resume"});
+      Running running(Words{program_path("train")} + words + Words{"--resume", "auto"});
       running.until([&] { return bench.logged("killed") >= lines; });
       running.kill(SIGKILL);
     }
@@ -531,14 +531,19 @@ TEST(Train, ResumesFromACheckpointARunOrTheLatestHoweverTheyAreNamed) {
                  "holds a run");
 }
 
-TEST(Train, ResumingNothingStartsANewRunButANamedFolderMustHoldOne) {
+TEST(Train, ResumingNothingStartsNoRunButSaysWhereRunsAre) {
   Bench bench;
-  Ran ran = bench.train(bench.tiny("out", 5) + Words{"--resume"});
-  EXPECT_TRUE(has(ran.out, "holds no run to resume: starting a new one"));
-  expect_refused(run("train", bench.tiny("other") + Words{"--resume", bench / "nosuch"}), "train",
-                 "there is no such folder");
+  expect_refused(
+      run("train", bench.tiny("typo", 5) + Words{"--resume"}), "train",
+      "--resume: " + (bench / "typo") + " is not there; without --resume, or with --resume auto, a new run starts");
+  EXPECT_FALSE(folder_exists(bench / "typo"));
+  bench.train(bench.tiny("out", 5));
   std::filesystem::create_directory(bench / "empty");
-  expect_refused(run("train", {"--resume", bench / "empty"}), "train", "no checkpoint is there");
+  std::string beside = "; runs are in " + (bench / "out");
+  expect_refused(run("train", bench.tiny("typo") + Words{"--resume"}), "train", "is not there" + beside);
+  expect_refused(run("train", bench.tiny("other") + Words{"--resume", bench / "nosuch"}), "train",
+                 "--resume: " + (bench / "nosuch") + " is not there" + beside);
+  expect_refused(run("train", {"--resume", bench / "empty"}), "train", "empty holds no run" + beside);
   EXPECT_TRUE(std::filesystem::is_empty(bench / "empty"));
 }
 
