@@ -5,7 +5,7 @@
 //   flags.add("width", &config.width, "model width D");
 //   flags.parse(argc, argv);
 //
-// Accepted: --name value, --name=value, --name alone for bool (and --no-name), names with - or _ alike, --help, and
+// Accepted: --name value, --name=value, --name alone for bool (and --no-name), names with - or _ alike, --help, --version, and
 // --config FILE of `name = value` lines; the command line wins over the file. In the file, # starts a comment, quotes
 // around a value are optional, and in double quotes \\ \" \n \t are escapes. A mistake is one line: an unknown flag
 // with the nearest known one, a value that does not parse or is out of range, a flag given twice, a stray word.
@@ -61,7 +61,7 @@ class Flags {
   static Flag named(const std::string& name, const std::string& kind, const std::string& help);
   void add_flag(Flag flag);
   Flag* find(const std::string& name);
-  bool asks_for_help(const std::vector<std::string>& words);
+  bool asks_for(const std::vector<std::string>& words, const std::string& word, const std::string& short_form);
   bool take_word(const std::string& word, bool flags_may_follow);
   std::string unknown(const std::string& name, bool in_file) const;
   // What a flag is to be set to; without a flag: the file that --config names.

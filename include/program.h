@@ -7,6 +7,10 @@
 
 #include "error.h"
 
+constexpr const char* kVersion = "0.1.0";
+// For --version: one line.
+std::string version_line();
+
 // Makes ready what a program relies on: standard streams that are open, a full disk that is an error and not a signal,
 // and output that is known to have been written when the program ends with status 0. `name` starts messages.
 void begin_program(const char* name);

@@ -188,28 +188,78 @@ void Flags::set(const std::string& name, const std::string& value, const std::st
   flag->read(value, where + ": " + flag->name);
 }
 
+// Our flag for what other trainers call so.
+static std::string name_elsewhere(const std::string& name) {
+  constexpr const char* kNames[][2] = {{"learning-rate", "lr"},
+                                       {"max-lr", "lr"},
+                                       {"batch-size", "batch"},
+                                       {"total-batch-size", "batch-tokens"},
+                                       {"max-steps", "steps"},
+                                       {"max-iters", "steps"},
+                                       {"num-iterations", "steps"},
+                                       {"num-epochs", "epochs"},
+                                       {"num-train-epochs", "epochs"},
+                                       {"seq-len", "seq"},
+                                       {"seq-length", "seq"},
+                                       {"sequence-length", "seq"},
+                                       {"block-size", "seq"},
+                                       {"context", "seq"},
+                                       {"context-length", "seq"},
+                                       {"warmup-steps", "warmup"},
+                                       {"warmup-iters", "warmup"},
+                                       {"grad-clip", "clip"},
+                                       {"max-grad-norm", "clip"},
+                                       {"n-layer", "layers"},
+                                       {"num-layers", "layers"},
+                                       {"n-head", "heads"},
+                                       {"num-heads", "heads"},
+                                       {"n-embd", "width"},
+                                       {"hidden-size", "width"},
+                                       {"d-model", "width"},
+                                       {"dim", "width"},
+                                       {"vocab-size", "vocab"},
+                                       {"output-dir", "out"},
+                                       {"out-dir", "out"},
+                                       {"output", "out"},
+                                       {"dataset", "data"},
+                                       {"input", "data"},
+                                       {"checkpoint", "model"},
+                                       {"ckpt", "model"},
+                                       {"model-dir", "model"},
+                                       {"max-tokens", "tokens"},
+                                       {"max-new-tokens", "tokens"},
+                                       {"temp", "temperature"},
+                                       {"special-tokens", "special"}};
+  for (auto [theirs, ours] : kNames)
+    if (name == theirs) return ours;
+  return "";
+}
+
 std::string Flags::unknown(const std::string& name, bool in_file) const {
   std::string dashes = in_file ? "" : "--";
   std::vector<std::string> names;
-  if (!in_file) names = {"config", "help"};
+  if (!in_file) names = {"config", "help", "version"};
   for (const Flag& flag : flags_) {
     names.push_back(normal(flag.name));
     if (flag.is_bool && !in_file) names.push_back("no-" + normal(flag.name));
   }
-  std::string nearest = nearest_word(normal(name), names);
+  std::string nearest = name_elsewhere(normal(name));
+  if (nearest.empty() || std::find(names.begin(), names.end(), nearest) == names.end())
+    nearest = nearest_word(normal(name), names);
   std::string hint = nearest.empty() ? "--help lists the flags" : "did you mean " + dashes + nearest + "?";
   return "unknown flag " + dashes + name + "; " + hint;
 }
 
-// --help anywhere, whatever else is wrong; -h where it is not the value of the flag before it.
-bool Flags::asks_for_help(const std::vector<std::string>& words) {
+// A word anywhere, whatever else is wrong; its short form where it is not the value of the flag before it.
+bool Flags::asks_for(const std::vector<std::string>& words, const std::string& word, const std::string& short_form) {
   auto takes_a_value = [&](const std::string& word) {
     if (word.compare(0, 2, "--") != 0) return false;
     Flag* flag = find(word.substr(2));
     return normal(word) == "--config" || (flag && !flag->is_bool && flag->alone.empty());
   };
   for (size_t i = 0; i < words.size() && !(words_ && words[i] == "--"); ++i)
-    if (words[i] == "--help" || (words[i] == "-h" && !(i > 0 && takes_a_value(words[i - 1])))) return true;
+    if (words[i] == word || (!short_form.empty() && words[i] == short_form && !(i > 0 && takes_a_value(words[i - 1]))))
+      return true;
   return false;
 }
 
@@ -225,8 +275,9 @@ bool Flags::take_word(const std::string& word, bool flags_may_follow) {
 
 void Flags::parse(int argc, char** argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (asks_for_help(words)) {
-    std::fputs(help().c_str(), stdout);
+  bool version = asks_for(words, "--version", "");
+  if (version || asks_for(words, "--help", "-h")) {
+    std::fputs((version ? version_line() : help()).c_str(), stdout);
     std::exit(0);
   }
   std::vector<Setting> settings;
@@ -405,6 +456,7 @@ std::string Flags::help() const {
   result += "\nGeneral\n";
   result += help_line("--config FILE", "reads flags from lines `name = value`; the command line wins over them");
   result += help_line("--help", "shows this");
+  result += help_line("--version", "shows which Fullband this is");
   if (!epilogue_.empty()) result += "\n" + epilogue_ + (epilogue_.back() == '\n' ? "" : "\n");
   return result;
 }

@@ -39,6 +39,15 @@ void begin_program(const char* name) {
   std::atexit(finish_output);
 }
 
+std::string version_line() {
+#ifdef __clang__
+  const char* compiler = __VERSION__;
+#else
+  const char* compiler = "GCC " __VERSION__;
+#endif
+  return text("Fullband %s, built by %s\n", kVersion, compiler);
+}
+
 int start_threads(int wanted) {
   constexpr int kMostPerCore = 4;
   int cores = int(std::max(1u, std::thread::hardware_concurrency()));

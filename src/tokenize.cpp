@@ -567,6 +567,10 @@ int main(int argc, char** argv) {
       print_commands();
       return 0;
     }
+    if (name == "--version") {
+      print(version_line());
+      return 0;
+    }
     std::string nearest = nearest_word(name, names);
     fail("no subcommand `%s`: %s", name.c_str(),
          nearest.empty() ? "./tokenize lists them" : text("did you mean %s?", nearest.c_str()).c_str());

@@ -176,6 +176,32 @@ TEST(Flags, AFlagWithAnotherDashIsToldThatFlagsHaveTwo) {
   EXPECT_TRUE(has(refusal({"—zebra"}), "stray word `—zebra`"));
 }
 
+TEST(Flags, WhatOtherTrainersCallAFlagNamesOurs) {
+  int batch = 1;
+  float lr = 1;
+  Flags flags("train", "Trains.");
+  flags.add("batch", &batch, "rows"), flags.add("lr", &lr, "rate");
+  auto refusal = [&](const char* word) {
+    char program[] = "train";
+    std::string typed = word;
+    char* words[] = {program, typed.data()};
+    return message_of([&] { flags.parse(2, words); });
+  };
+  EXPECT_EQ(refusal("--learning-rate"), "unknown flag --learning-rate; did you mean --lr?");
+  EXPECT_EQ(refusal("--learning_rate=3"), "unknown flag --learning_rate; did you mean --lr?");
+  EXPECT_EQ(refusal("--batch-size"), "unknown flag --batch-size; did you mean --batch?");
+  EXPECT_EQ(refusal("--n-layer"), "unknown flag --n-layer; --help lists the flags") << "this program has no --layers";
+}
+
+TEST(Flags, VersionIsShownWhateverElseIsWrong) {
+  int n = 1;
+  Flags flags("train", "Trains.");
+  flags.add("n", &n, "a number");
+  char program[] = "train", wrong[] = "--nn", version[] = "--version";
+  char* words[] = {program, wrong, version};
+  EXPECT_EXIT((flags.parse(3, words), std::exit(1)), testing::ExitedWithCode(0), "") << "on standard output";
+}
+
 TEST(Flags, AStrayWordIsNamed) {
   EXPECT_TRUE(has(refusal({"--width", "3", "more"}), "stray word `more`"));
   EXPECT_TRUE(has(refusal({"--shuffle", "yes"}), "stray word `yes`"));
