@@ -1,16 +1,36 @@
 #include "signals.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 
 static volatile std::sig_atomic_t asked = 0;
+static StopAnswers answers;
+static bool on_terminal = false;
 static constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
-static void remember(int signal) {
-  asked = signal;
-  if (signal != SIGPIPE) std::signal(signal, SIG_DFL);
+// In a handler: no more than write().
+static void say(const char* sentence) {
+  int before = errno;
+  if (on_terminal && write(2, "\n", 1) < 0) return;  // behind ^C and a progress bar
+  if (write(2, sentence, std::strlen(sentence)) > 0 && write(2, "\n", 1) > 0) errno = before;
 }
 
-void catch_stop_signals(bool wake_reads) {
+static void remember(int signal) {
+  bool again = asked && asked != SIGPIPE, last = again || !answers.second;
+  if (signal != SIGPIPE) {
+    const char* sentence = again ? answers.second : answers.first;
+    if (sentence) say(sentence);
+    for (int stop : kStops)
+      if (last && stop != SIGPIPE) std::signal(stop, SIG_DFL);
+  }
+  asked = signal;
+}
+
+void catch_stop_signals(bool wake_reads, StopAnswers said) {
+  answers = said, on_terminal = isatty(2);
   for (int signal : kStops) {
     struct sigaction action = {}, old;
     sigaction(signal, nullptr, &old);

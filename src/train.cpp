@@ -22,7 +22,9 @@ int main(int argc, char** argv) {
       trainer.dump();
       return 0;
     }
-    catch_stop_signals();
+    catch_stop_signals(false,
+                       {"stopping: the run is saved as soon as the work at hand is done",
+                        "not yet done; once more ends it at once, and loses the steps since the last checkpoint"});
     if (!trainer.run()) return 128 + stop_signal();
     release_stop_signals();  // all is saved
     trainer.report();

@@ -421,7 +421,7 @@ TEST(Train, CtrlCAndSigtermSaveAndSayHowToResume) {
     running.kill(signal);
     Ran ran = running.wait();
     EXPECT_EQ(ran.status, 128 + signal);
-    EXPECT_EQ(ran.err, "");
+    EXPECT_EQ(ran.err, "stopping: the run is saved as soon as the work at hand is done\n");
     size_t at = ran.out.find("continue with: ");
     ASSERT_NE(at, std::string::npos) << ran.out;
     std::string command = ran.out.substr(at + 15);
@@ -430,6 +430,21 @@ TEST(Train, CtrlCAndSigtermSaveAndSayHowToResume) {
     expect_same_end(bench, "whole", out, 2500);
     expect_whole_log(bench, out, 2500);
   }
+}
+
+TEST(Train, ASecondSignalAsksAndAThirdEndsItAtOnce) {
+  Bench bench;
+  std::string shown = bench / "shown", err = bench / "err";
+  // One micro-batch of seconds.
+  std::string train = program_path("train") + " --data " + bench.text() + " --out " + (bench / "out") +
+                      " --layers 2 --width 128 --heads 2 --seq 512 --batch 48 --threads 1";
+  Ran ran = shell(train + " >" + shown + " 2>" + err + " & for i in $(seq 1000); do grep -q device " + shown +
+                  " && break; sleep 0.02; done; sleep 0.1; kill -TERM $!; sleep 0.1; kill -TERM $!; sleep 0.1; " +
+                  "kill -TERM $!; wait $!; echo $?");
+  EXPECT_EQ(ran.out, std::to_string(128 + SIGTERM) + "\n") << ran.err;
+  EXPECT_EQ(contents(err),
+            "stopping: the run is saved as soon as the work at hand is done\n"
+            "not yet done; once more ends it at once, and loses the steps since the last checkpoint\n");
 }
 
 // In steps so long that signals meet them half-way.
