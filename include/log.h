@@ -16,7 +16,8 @@ std::string show_count(double n, const std::string& things);  // "1 file", "12.3
 std::string show_duration(double seconds);
 size_t columns_of(const std::string& text);  // how many columns of a terminal UTF-8 text takes
 
-// The bar is one line redrawn at most ten times a second, cut to the terminal's width. Without a terminal, a line
+// The bar is one line redrawn at most ten times a second, cut to the terminal's width: parts of the status that two
+// spaces divide stand in the order of their weight, and the last go first. Without a terminal, a line
 // appears every `plain_seconds` seconds and at the end. print() writes whole lines above the bar. Without finish(), the
 // destructor ends the bar's line, so that an error's message starts on a line of its own.
 class Progress {

@@ -118,6 +118,15 @@ static std::string bar_text(double fraction, size_t columns) {
   return "[" + bar + std::string(length - bar.size(), ' ') + "] " + percent;
 }
 
+// Where all does not fit, the bar goes first, and then the status's last parts, one by one.
+static std::string fitted(double fraction, std::string status, size_t columns) {
+  std::string line = bar_text(fraction, columns) + status, percent = percent_text(fraction);
+  if (columns_of(line) <= columns) return cut_to(line, columns);
+  for (size_t end; columns_of(percent + status) > columns; status.resize(end))
+    if (end = status.rfind("  "); end == status.npos) break;
+  return cut_to(percent + status, columns);
+}
+
 // Without a terminal the wait for the first line starts here; on one, the first update is drawn at once.
 Progress::Progress(FILE* out, double plain_seconds)
     : out_(out),
@@ -143,7 +152,7 @@ void Progress::update(double fraction, const std::string& status) {
 void Progress::draw(double now) {
   if (terminal_) {
     size_t columns = terminal_columns(out_) - 1;  // in the last column some terminals wrap
-    std::fprintf(out_, "\r%s\x1b[K", cut_to(bar_text(fraction_, columns) + status_, columns).c_str());
+    std::fprintf(out_, "\r%s\x1b[K", fitted(fraction_, status_, columns).c_str());
     bar_on_screen_ = true;
   } else {
     std::fprintf(out_, "%s%s\n", percent_text(fraction_).c_str(), cut_to(status_, SIZE_MAX).c_str());

@@ -175,8 +175,8 @@ void Trainer::log_step(const Step& step, double norm, double seconds) {
                             {"tokens_per_s", double(step.tokens) / seconds},
                             {"ms", 1000 * seconds}}));
   progress_->update(double(step_ + 1) / double(o_.steps),
-                    text("%lld/%lld  loss%s  %s tok/s  %s left  |g| %.2f", (long long)step_ + 1, (long long)o_.steps,
-                         shown.c_str(), show_count(pace_.tokens / pace_.seconds).c_str(), time_left().c_str(), norm));
+                    text("%lld/%lld  %s left  loss%s  %s tok/s  |g| %.2f", (long long)step_ + 1, (long long)o_.steps,
+                         time_left().c_str(), shown.c_str(), show_count(pace_.tokens / pace_.seconds).c_str(), norm));
 }
 
 // After the step that is being logged, at the current time a row; later steps may take more passes.

@@ -152,6 +152,19 @@ TEST(Progress, IsCutToTheTerminalsWidthAtEachDraw) {
     EXPECT_EQ(seen.substr(seen.size() - 3), "\x1b[K");
     return seen.substr(1, seen.size() - 4);
   };
+  std::string status = "26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  |g| 1.44";
+  for (auto [columns, line] : std::vector<std::pair<int, std::string>>{
+           {101, "[#####>     ]  50 %  " + status},
+           {90, " 50 %  " + status},
+           {80, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s"},
+           {60, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624"},
+           {59, " 50 %  26936/40000  2 min 10 s left"},
+           {30, " 50 %  26936/40000"},
+           {15, " 50 %  26936/…"}}) {
+    terminal.resize((unsigned short)columns);
+    EXPECT_EQ(drawn(0.5, status), line) << columns;
+  }
+  terminal.resize(40);
   std::string line = drawn(0.5, std::string(100, 'x'));
   EXPECT_EQ(columns_of(line), 39u) << line;
   EXPECT_EQ(line.substr(line.size() - 3), "…");
