@@ -49,7 +49,7 @@ class Flags {
   std::vector<std::pair<std::string, std::string>> values() const;
   // Sets a flag as if given in a file (a resumed run takes the recorded values); `given` stays as it was.
   void set(const std::string& name, const std::string& value, const std::string& where);
-  std::string help() const;  // wrapped at 100 columns, sections, defaults
+  std::string help() const;  // wrapped to the page (log.h), sections, defaults
 
  private:
   struct Flag {

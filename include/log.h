@@ -16,6 +16,13 @@ std::string show_count(double n, const std::string& things);  // "1 file", "12.3
 std::string show_duration(double seconds);
 size_t columns_of(const std::string& text);  // how many columns of a terminal UTF-8 text takes
 
+// Columns that text on standard output is laid out for: as many as its terminal has, from 40 to 120; without one as the
+// environment's COLUMNS says, else 80.
+size_t page_width();
+// Parts with spaces between them in lines that fit the page, `indent` columns from its left edge, where the first line
+// begins already. A part that is longer than a line is divided at its spaces.
+std::string wrapped(const std::vector<std::string>& parts, size_t indent);
+
 // The bar is one line redrawn at most ten times a second, cut to the terminal's width: parts of the status that two
 // spaces divide stand in the order of their weight, and the last go first. Without a terminal, a line
 // appears every `plain_seconds` seconds and at the end. print() writes whole lines above the bar. Without finish(), the

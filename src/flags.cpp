@@ -413,36 +413,19 @@ void Flags::read_config(const std::string& path) {
   }
 }
 
-constexpr size_t kHelpWidth = 100, kHelpIndent = 28;
-
-// Words of `s` in lines that fit between the column `at` and the help's width; following lines are indented to `at`.
-static std::string wrap(const std::string& s, size_t at) {
-  std::string result, line;
-  for (size_t start = 0; start < s.size();) {
-    size_t end = std::min(s.find(' ', start), s.size());
-    std::string word = s.substr(start, end - start);
-    start = end + 1;
-    if (word.empty()) continue;
-    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > kHelpWidth - at) {
-      result += line + "\n" + std::string(at, ' ');
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return result + line + "\n";
-}
-
 static std::string help_line(const std::string& left, const std::string& right) {
+  const size_t indent = std::min<size_t>(28, page_width() * 7 / 20);
   std::string line = "  " + left;
   size_t columns = columns_of(line);
-  bool fits = columns + 2 <= kHelpIndent;
-  line += fits ? std::string(kHelpIndent - columns, ' ') : "\n" + std::string(kHelpIndent, ' ');
-  return line + wrap(right, kHelpIndent);
+  bool fits = columns + 2 <= indent;
+  line += fits ? std::string(indent - columns, ' ') : "\n" + std::string(indent, ' ');
+  return line + wrapped({right}, indent);
 }
 
 std::string Flags::help() const {
   std::string words = words_ ? " " + words_name_ : "";
-  std::string result = "Usage: " + program_ + words + " [--flag value | --flag=value]...\n\n" + wrap(summary_, 0);
+  std::string result =
+      wrapped({"Usage:", program_ + words, "[--flag value | --flag=value]..."}, 7) + "\n" + wrapped({summary_}, 0);
   std::string section;
   result += "\n";
   if (words_) result += help_line(words_name_, words_help_) + "\n";

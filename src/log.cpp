@@ -101,6 +101,38 @@ static size_t terminal_columns(FILE* out) {
   return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+size_t page_width() {
+  constexpr size_t kLeast = 40, kMost = 120, kUsual = 80;
+  winsize size = {};
+  bool is_known = ioctl(fileno(stdout), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const char* said = std::getenv("COLUMNS");
+  size_t columns = is_known ? size.ws_col : said ? std::strtoul(said, nullptr, 10) : 0;
+  return columns == 0 ? kUsual : std::clamp(columns, kLeast, kMost);
+}
+
+std::string wrapped(const std::vector<std::string>& parts, size_t indent) {
+  size_t room = page_width() - std::min(page_width() / 2, indent);
+  std::string result, line;
+  auto add = [&](const std::string& word) {
+    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > room) {
+      result += line + "\n" + std::string(indent, ' ');
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  };
+  for (const std::string& part : parts) {
+    if (columns_of(part) <= room) {
+      add(part);
+      continue;
+    }
+    for (size_t start = 0, end; start < part.size(); start = end + 1) {
+      end = std::min(part.find(' ', start), part.size());
+      if (end > start) add(part.substr(start, end - start));
+    }
+  }
+  return result + line + "\n";
+}
+
 static bool is_terminal(FILE* out) {
   const char* term = std::getenv("TERM");
   return isatty(fileno(out)) && !(term && std::strcmp(term, "dumb") == 0);

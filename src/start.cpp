@@ -560,19 +560,10 @@ double Trainer::expected_rows(double from) const {
 
 namespace {
 
-// A line of the plan: a name, and parts that stay together, at most 100 columns wide.
-std::string plan_line(const char* name, const std::vector<std::string>& parts) {
-  constexpr size_t kWidth = 100, kIndent = 9;
-  std::string out = text("%-9s", name), line;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    std::string part = parts[i] + (i + 1 < parts.size() ? "," : "");
-    if (!line.empty() && kIndent + columns_of(line) + 1 + columns_of(part) > kWidth) {
-      out += line + "\n" + std::string(kIndent, ' ');
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + part;
-  }
-  return out + line + "\n";
+// A line of the plan: a name, and parts that stay together where they fit the page.
+std::string plan_line(const char* name, std::vector<std::string> parts) {
+  for (size_t i = 0; i + 1 < parts.size(); ++i) parts[i] += ",";
+  return text("%-9s", name) + wrapped(parts, 9);
 }
 
 std::string count_of(int n, const char* thing) { return text("%d %s%s", n, thing, n == 1 ? "" : "s"); }

@@ -543,7 +543,7 @@ const struct {
                  {"encode", "turns a text into token ids", encode},
                  {"decode", "turns token ids into text", decode},
                  {"data", "turns text into token files to train on", data},
-                 {"import", "turns raw token ids, such as nanoGPT's, into token files", import},
+                 {"import", "gives raw token ids, as nanoGPT has them, a header", import},
                  {"inspect", "shows what token files hold", inspect}};
 
 void print_commands() {

@@ -11,10 +11,10 @@ int main(int argc, char** argv) {
     add_train_flags(flags, options);
     flags.epilogue(
         "Examples\n"
-        "  ./train                                         the built-in corpus, a few minutes on two cores\n"
-        "  ./train --data book.txt --model micro           any text\n"
-        "  ./train --data book.txt --passes 1              an ordinary transformer\n"
-        "  ./train --resume                                continue after Ctrl-C or a crash\n");
+        "  ./train                                the built-in corpus\n"
+        "  ./train --data book.txt --model micro  any text\n"
+        "  ./train --data book.txt --passes 1     a plain transformer\n"
+        "  ./train --resume                       goes on after Ctrl-C\n");
     flags.parse(argc, argv);
 
     Trainer trainer(options, flags);

@@ -329,12 +329,17 @@ void Trainer::report() {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   std::printf("\n%s\n", show_evaluation(e, data_.puzzles).c_str());
-  std::printf("trained  %s tokens, %s token-equivalents (tokens × passes),\n",
-              show_count(double(costs_.tokens)).c_str(), show_count(costs_.token_passes).c_str());
-  std::printf("         %s row-equivalents (%.2f rows a token), %.2e FLOP\n", show_count(costs_.rows).c_str(),
-              costs_.rows / std::max(1.0, double(costs_.tokens)), costs_.flops);
-  std::printf("took     %s of steps (%.1f GFLOP/s), %s of final evaluation; peak memory %s\n",
-              show_duration(costs_.seconds).c_str(), costs_.flops / std::max(1e-9, costs_.seconds) / 1e9,
-              show_duration(seconds_now() - start).c_str(), show_bytes(double(usage.ru_maxrss) * 1024).c_str());
+  auto line = [](const char* name, const std::vector<std::string>& parts) {
+    std::printf("%-9s%s", name, wrapped(parts, 9).c_str());
+  };
+  line("trained", {show_count(double(costs_.tokens)) + " tokens,",
+                   show_count(costs_.token_passes) + " token-equivalents (tokens × passes),",
+                   show_count(costs_.rows) + text(" row-equivalents (%.2f rows a token),",
+                                                  costs_.rows / std::max(1.0, double(costs_.tokens))),
+                   text("%.2e FLOP", costs_.flops)});
+  line("took", {show_duration(costs_.seconds) +
+                    text(" of steps (%.1f GFLOP/s),", costs_.flops / std::max(1e-9, costs_.seconds) / 1e9),
+                show_duration(seconds_now() - start) + " of final evaluation;",
+                "peak memory " + show_bytes(double(usage.ru_maxrss) * 1024)});
   std::printf("talk     %s\n", talk_line().c_str());
 }

@@ -109,6 +109,23 @@ TEST(Forms, ColumnsCountCharactersNotBytes) {
   EXPECT_EQ(columns_of("\xFF\xC3"), 2u);  // not UTF-8
 }
 
+TEST(Page, IsAsWideAsColumnsSaysWhereThereIsNoTerminal) {
+  if (isatty(1)) GTEST_SKIP() << "standard output is a terminal";
+  const char* before = getenv("COLUMNS");
+  std::string kept = before ? before : "";
+  for (auto [said, width] : std::vector<std::pair<const char*, size_t>>{
+           {"60", 60}, {"100", 100}, {"7", 40}, {"1000", 120}, {"", 80}, {"wide", 80}}) {
+    setenv("COLUMNS", said, 1);
+    EXPECT_EQ(page_width(), width) << said;
+  }
+  setenv("COLUMNS", "40", 1);
+  EXPECT_EQ(wrapped({"parts stay together", "where they", "fit"}, 9), "parts stay together where they\n         fit\n");
+  EXPECT_EQ(wrapped({"a part that is longer than a line, at its spaces"}, 9),
+            "a part that is longer than a\n         line, at its spaces\n");
+  EXPECT_EQ(wrapped({}, 9), "\n");
+  before ? setenv("COLUMNS", kept.c_str(), 1) : unsetenv("COLUMNS");
+}
+
 TEST(Progress, OnATerminalIsOneLineRedrawn) {
   Terminal terminal(80);
   Progress progress(terminal.out);

@@ -202,6 +202,13 @@ inline std::string some_text(size_t bytes = 6000) {
   return text;
 }
 
+// A plan's lines as on a page so wide that none is divided.
+inline std::string unwrapped(std::string plan) {
+  const std::string indent = "\n         ";
+  for (size_t at; (at = plan.find(indent)) != plan.npos;) plan.replace(at, indent.size(), " ");
+  return plan;
+}
+
 // A folder with a text, and tiny models trained on it.
 struct Bench {
   Scratch folder;

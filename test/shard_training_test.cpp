@@ -151,18 +151,18 @@ TEST(ShardTraining, FilesOfLlmCWithoutATokenizerAreTrainedOnByTheirIds) {
 
 TEST(ShardTraining, ThePlanListsWhatIsHeldOut) {
   Shards shards;
-  EXPECT_TRUE(has(shards.train(shards.small("named", 2)).out, "tokens: val_000000.bin"));
+  EXPECT_TRUE(has(unwrapped(shards.train(shards.small("named", 2)).out), "tokens: val_000000.bin"));
   std::filesystem::create_directory(shards / "many");
   std::vector<uint16_t> tokens(500, 'a');
   write_tokens(shards / "many/interval_train.bin", tokens);
   for (int i = 0; i < 6; ++i) write_tokens(shards / text("many/val_%d.bin", i), tokens);
   Words words = shards.small("many_out", 2);
   words[1] = shards / "many";
-  std::string plan = shards.train(words + Words{"--tokenizer", "bytes"}).out;
+  std::string plan = unwrapped(shards.train(words + Words{"--tokenizer", "bytes"}).out);
   EXPECT_TRUE(has(plan, "tokens: val_0.bin, val_1.bin, val_2.bin, val_3.bin, and 2 more")) << plan;
   for (int i = 0; i < 6; ++i) std::filesystem::remove(shards / text("many/val_%d.bin", i));
   words.back() = shards / "tenth_out";
-  plan = shards.train(words + Words{"--tokenizer", "bytes"}).out;
+  plan = unwrapped(shards.train(words + Words{"--tokenizer", "bytes"}).out);
   EXPECT_TRUE(has(plan, "held out 50 tokens: the last tenth of interval_train.bin")) << plan;
 }
 
