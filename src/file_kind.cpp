@@ -93,6 +93,8 @@ FileKind kind_of_zip(std::string_view head) {
 // Text of two bytes a character without a mark: Latin letters at one of the two places, zeros at the other.
 FileKind kind_of_zeros(std::string_view head) {
   auto is_latin = [](char c) { return is_printable(c) || (unsigned char)c >= 0xa0; };
+  constexpr size_t kLeast = 8;  // bytes; fewer say too little
+  if (head.size() < kLeast || head.size() % 2 != 0) return {};
   int64_t zeros[2] = {}, latin[2] = {};
   for (size_t i = 0; i + 1 < head.size(); i += 2)
     for (int place : {0, 1}) {

@@ -97,6 +97,8 @@ TEST(TextInput, WithAZeroByteInItsFirst64KiBIsRefusedByItsPlace) {
 TEST(TextInput, OfTwoBytesACharacterIsNamedWithoutItsMark) {
   EXPECT_TRUE(has(refusal(utf16(some_text(), true)), "UTF-16 (little-endian, without a mark): make it UTF-8, iconv"));
   EXPECT_TRUE(has(refusal(utf16(some_text(), false)), "UTF-16 (big-endian, without a mark): make it UTF-8, iconv"));
+  for (const char* end : {"", "c", "cde"})  // too short for it, or of an odd size
+    EXPECT_TRUE(has(refusal("a" + std::string(1, '\0') + "b" + std::string(1, '\0') + end), "byte 1 is zero")) << end;
 }
 
 TEST(TextInput, ThatIsRawTokenIdsIsSaidToBeSoPerhaps) {
