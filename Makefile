@@ -95,7 +95,7 @@ $(BUILD)/cuda/code: FORCE
 	@mkdir -p $(@D)
 	@echo '$(GPU) $(CODE)' | cmp -s - $@ || echo '$(GPU) $(CODE)' >$@
 
-# A target that needs a compiler which is not there says so and fails.
+# A target that needs a compiler, or a library that comes with one, which is not there says so and fails.
 comma := ,
 without = { echo "$(1)" >&2; exit 1; }
 
@@ -123,7 +123,8 @@ endef
 $(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
 
 TEST_OBJECTS := $(TESTS:test/%.cpp=$(BUILD)/test/%.o)
-$(BUILD)/test/%.o: test/%.cpp | gtest
+$(filter-out $(BUILD)/test/fuzz/%,$(TEST_OBJECTS)): | gtest
+$(BUILD)/test/%.o: test/%.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) -Isrc/cpu -Itest -Itest/simt -Icuda -MMD -MP -c -o $@ $<
 $(BUILD)/tests: $(TEST_OBJECTS) $(EMULATED) $(LIBRARY)
@@ -160,13 +161,19 @@ test-long:
 	@$(MAKE) test
 
 sanitize:
+	@echo 'int main() {}' | $(CXX) -fsanitize=address,undefined -x c++ - -o /dev/null 2>/dev/null || \
+	  $(call without,$(CXX) links no program with AddressSanitizer and UndefinedBehaviorSanitizer: install its libasan and libubsan)
 	$(MAKE) test BUILD=build/sanitize OPTIMIZE=-O1 EXTRA="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 # One program, whose name is the target that it runs; the table in test/fuzz/fuzz.cpp has them all. Parsers need no kernels.
 FUZZERS = $(shell sed -n 's/^ *{"\([a-z0-9_]*\)", fuzz_.*/\1/p' test/fuzz/fuzz.cpp)
+CLANG ?= clang++
 fuzz:
-	@command -v clang++ >/dev/null || $(call without,there is no clang++ in PATH; libFuzzer comes with clang)
-	$(MAKE) fuzzers BUILD=build/fuzz CUDA=0 CXX=clang++ OPTIMIZE=-O1 \
+	@command -v $(CLANG) >/dev/null || $(call without,there is no $(CLANG) in PATH; libFuzzer comes with clang (CLANG=NAME: under another name))
+	@echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' | \
+	  $(CLANG) -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null 2>/dev/null || \
+	  $(call without,$(CLANG) links no program with libFuzzer: install compiler-rt$(comma) on Debian libclang-rt-dev)
+	$(MAKE) fuzzers BUILD=build/fuzz CUDA=0 CXX=$(CLANG) OPTIMIZE=-O1 \
 	  EXTRA="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
 	@echo "look with one of them: build/fuzz/json -max_total_time=180 FOLDER_OF_FINDS test/fuzz/corpus/json"
 fuzzers: $(BUILD)/fuzzer

@@ -1,6 +1,9 @@
+#!/bin/sh
 # Tests the NEON kernels where there is no such processor: built by a cross compiler, run under qemu-user.
 # Usage, from the project's root:  sh test/neon.sh      (make test-long calls it)
-# Prints "skipped" where a tool is missing and this user may not install it.
+# Says "skipped" where a tool is missing and this user may not install it.
+case ${1:-} in -h | --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;; esac
+[ $# = 0 ] || { echo "neon: unknown word $1; --help says how it is called" >&2; exit 1; }
 set -e
 cxx=aarch64-linux-gnu-g++ qemu=qemu-aarch64-static gtest=/usr/src/googletest/googletest build=build/neon
 found() { command -v $cxx && command -v $qemu && [ -f $gtest/src/gtest-all.cc ]; }
@@ -21,4 +24,5 @@ $cxx -std=c++20 -O2 -ffp-contract=off -fno-math-errno -Wno-psabi -Iinclude -Isrc
   -o $build/tests $sources $gtest/src/gtest-all.cc $gtest/src/gtest_main.cc $build/libfullband.a \
   2>$build/link.log || { cat $build/link.log; exit 1; }
 $qemu $build/tests --gtest_color=no >$build/log 2>&1 || { grep -v '^\[ RUN\|^\[       OK\|^\[---\|^$' $build/log | head -100; echo "NEON: failed"; exit 1; }
-echo "NEON: $(grep -c '^\[       OK \]' $build/log) passed under qemu"
+passed=$(grep -c '^\[       OK \]' $build/log) || { echo "NEON: no test ran"; exit 1; }
+echo "NEON: $passed passed under qemu"
