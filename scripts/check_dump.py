@@ -18,9 +18,22 @@ import json
 import re
 import sys
 
-import numpy as np
-import torch
-import torch.nn.functional as functional
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dump", help="what ./train --dump wrote")
+    parser.add_argument("--tolerance", type=float, default=1e-4, help="largest relative error allowed (default 1e-4)")
+    return parser.parse_args()
+
+
+ARGUMENTS = arguments() if __name__ == "__main__" else None  # --help needs nothing that may be missing
+
+try:
+    import numpy as np
+    import torch
+    import torch.nn.functional as functional
+except ImportError as missing:
+    sys.exit(f"check_dump: {missing}; pip install torch numpy")
 
 UNIT = 2.0**-24  # of rounding to float32
 DRAWS = 4  # of random roundings
@@ -262,18 +275,14 @@ def compare(tensors, settings, batch, tolerance):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dump", help="what ./train --dump wrote")
-    parser.add_argument("--tolerance", type=float, default=1e-4, help="largest relative error allowed (default 1e-4)")
-    arguments = parser.parse_args()
-    tensors, metadata = read_safetensors(arguments.dump)
+    tensors, metadata = read_safetensors(ARGUMENTS.dump)
     settings, batch = Settings(metadata), Batch(tensors)
-    results = list(compare(tensors, settings, batch, arguments.tolerance))
+    results = list(compare(tensors, settings, batch, ARGUMENTS.tolerance))
     for name, error in results:
-        print(f"{error:9.2e}  {name}" + ("   ABOVE THE TOLERANCE" if error > arguments.tolerance else ""))
+        print(f"{error:9.2e}  {name}" + ("   ABOVE THE TOLERANCE" if error > ARGUMENTS.tolerance else ""))
     worst_name, worst = max(results, key=lambda result: result[1])
-    failed = sum(error > arguments.tolerance for _, error in results)
-    print(f"{len(results)} compared, {failed} above {arguments.tolerance:g}; worst {worst:.2e} ({worst_name})")
+    failed = sum(error > ARGUMENTS.tolerance for _, error in results)
+    print(f"{len(results)} compared, {failed} above {ARGUMENTS.tolerance:g}; worst {worst:.2e} ({worst_name})")
     sys.exit(1 if failed else 0)
 
 

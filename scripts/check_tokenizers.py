@@ -36,9 +36,29 @@ import time
 import unicodedata
 import zipfile
 
-import tiktoken
-import tokenizers
-from tiktoken_ext import openai_public
+CHECKS = ["vocabularies", "trained", "special", "decode", "added", "nfc", "files", "speed"]  # check_vocabularies() …
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=CHECKS, default=CHECKS, metavar="CHECK", help="these alone: " + ", ".join(CHECKS))
+    parser.add_argument("--strings", type=int, default=1_000_000)
+    parser.add_argument("--sets", type=int, default=400, help="of added tokens")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tokenize", default="./tokenize")
+    parser.add_argument("--vocabularies", default=os.path.expanduser("~/.cache/fullband/vocabularies"))
+    parser.add_argument("--texts", nargs="*", help="files to cut strings from (default: this repository, Python's library)")
+    return parser.parse_args()
+
+
+ARGUMENTS = arguments() if __name__ == "__main__" else None  # --help needs nothing that may be missing
+
+try:
+    import tiktoken
+    import tokenizers
+    from tiktoken_ext import openai_public
+except ImportError as missing:
+    sys.exit(f"check_tokenizers: {missing}; pip install tiktoken==0.14.0 tokenizers==0.23.3")
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -592,20 +612,8 @@ class Checks(argparse.Namespace):
                 for name in ranks}
 
 
-CHECKS = {"vocabularies": check_vocabularies, "trained": check_trained, "special": check_special, "decode": check_decode,
-          "added": check_added, "nfc": check_nfc, "files": check_files, "speed": check_speed}
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=CHECKS, default=list(CHECKS), metavar="CHECK", help="these alone: " + ", ".join(CHECKS))
-    parser.add_argument("--strings", type=int, default=1_000_000)
-    parser.add_argument("--sets", type=int, default=400, help="of added tokens")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tokenize", default="./tokenize")
-    parser.add_argument("--vocabularies", default=os.path.expanduser("~/.cache/fullband/vocabularies"))
-    parser.add_argument("--texts", nargs="*", help="files to cut strings from (default: this repository, Python's library)")
-    c = parser.parse_args(namespace=Checks())
+    c = Checks(**vars(ARGUMENTS))
     print(f"tiktoken {tiktoken.__version__}, tokenizers {tokenizers.__version__}")
     differ = slow = 0
     for name in c.only:
@@ -613,7 +621,7 @@ def main():
             if name == "speed":
                 slow = check_speed(c)
             else:
-                differ += CHECKS[name](c)
+                differ += globals()[f"check_{name}"](c)
         except Refused as refused:
             differ += say(name, str(refused), 1)
     if slow:

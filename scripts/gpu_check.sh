@@ -4,19 +4,27 @@
 # left out, and said. What was seen is in one file, written as it goes.
 # Usage: sh scripts/gpu_check.sh [FILE [PART…]]      (default: gpu_check.txt, build tests train bench sanitize)
 # The tests need GoogleTest where the compiler finds it; where it is not, the other parts run all the same.
-case ${1:-} in
--h | --help) sed -n '2,6s/^# //p' "$0"; exit 0 ;;
--*) echo "gpu_check: unknown option $1; --help says how it is called" >&2; exit 1 ;;
-esac
+# The exit status is 0 where all that was asked for was done, and is well.
+fail() { echo "gpu_check: $1" >&2; exit 1; }
+for word; do
+  case $word in
+  -h | --help) sed -n '2,7s/^# //p' "$0"; exit 0 ;;
+  -*) fail "unknown option $word; --help says how it is called" ;;
+  esac
+done
 cd "$(dirname "$0")/.." || exit 1
 out=${1:-gpu_check.txt}
 [ $# -gt 0 ] && shift
 parts=${*:-build tests train bench sanitize}
+for part in $parts; do
+  case $part in build | tests | train | bench | sanitize) ;; *) fail "there is no part $part; --help names them" ;; esac
+done
+command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 || fail "this machine has no NVIDIA GPU"
 end=$(($(date +%s) + 570))
 : >"$out" || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failed=""
+failed="" left_out=""
 
 say() { echo "$@" | tee -a "$out"; }
 # check NAME SECONDS COMMAND…: its last lines go into the file, all of them where it fails.
@@ -25,14 +33,13 @@ check() {
   shift 2
   start=$(date +%s)
   left=$((end - start))
-  [ "$left" -lt 10 ] && { say "== $name: left out, the ten minutes are over"; return; }
+  [ "$left" -lt 10 ] && { say "== $name: left out, the ten minutes are over"; left_out="$left_out $name"; return; }
   [ "$limit" -gt "$left" ] && limit=$left
   if timeout "$limit" "$@" >"$work/log" 2>&1; then result=ok; else result="FAILED with status $?"; failed="$failed $name"; fi
   say "== $name: $result, $(($(date +%s) - start)) s"
   if [ "$result" = ok ]; then tail -n 25 "$work/log" >>"$out"; else tail -n 400 "$work/log" | tee -a "$out"; fi
 }
 
-command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1 || { say "gpu_check: this machine has no NVIDIA GPU"; exit 1; }
 say "$(git log -1 --format='commit %h, %cs' 2>/dev/null)"
 say "$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader)"
 small='CudaRmsnorm.*:CudaRows.*:CudaElements.*:CudaEmbedding.*:CudaSwiglu.*:CudaHeadGate.*:CudaRotary.*:CudaGate.*:CudaCarry.*'
@@ -65,14 +72,15 @@ for part in $parts; do
     # Some virtual machines do not let it in.
     if ! "$sanitizer" --error-exitcode 1 build/gpu_tests --gtest_filter=CudaSwiglu.Stands* >"$work/log" 2>&1; then
       say "== compute-sanitizer does not work here: $(tail -n 1 "$work/log")"
+      left_out="$left_out sanitize"
       continue
     fi
     for tool in memcheck racecheck synccheck initcheck; do
       check "$tool" 60 "$sanitizer" --tool "$tool" --error-exitcode 1 build/gpu_tests --gtest_brief=1 --gtest_filter="$small"
     done
     ;;
-  *) say "gpu_check: there is no part $part" && exit 1 ;;
   esac
 done
-say "$([ -z "$failed" ] && echo "all is well" || echo "failed:$failed")"
-[ -z "$failed" ]
+[ -z "$failed" ] || say "failed:$failed"
+[ -z "$left_out" ] || say "left out:$left_out"
+[ -z "$failed$left_out" ] && say "all is well"

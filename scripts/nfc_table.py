@@ -8,10 +8,17 @@ characters that are younger. scripts/check_tokenizers.py holds the result agains
     pip install unicodedataplus==16.0.0
     scripts/nfc_table.py >src/nfc_table.inc
 """
+import argparse
 import itertools
 import sys
 
-import unicodedataplus as unicode
+if __name__ == "__main__":  # --help needs nothing that may be missing
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+
+try:
+    import unicodedataplus as unicode
+except ImportError as missing:
+    sys.exit(f"nfc_table: {missing}; pip install unicodedataplus==16.0.0")
 
 VERSION = (9, 0)
 

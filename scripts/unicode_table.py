@@ -10,6 +10,7 @@ What \\w is to tokenizers (Rust's regex, for added tokens that are single words)
     scripts/unicode_table.py >src/unicode_table.inc     writes the table
     scripts/unicode_table.py --check                    compares src/unicode_table.inc with the libraries
 """
+import argparse
 import itertools
 import pathlib
 import re
@@ -99,4 +100,9 @@ def check():
 
 
 if __name__ == "__main__":
-    check() if sys.argv[1:] == ["--check"] else write()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare the table that is there with the libraries")
+    try:
+        check() if parser.parse_args().check else write()
+    except ImportError as missing:
+        sys.exit(f"unicode_table: {missing}; pip install unicodedata2==16.0.0 tiktoken==0.14.0 tokenizers==0.23.3")

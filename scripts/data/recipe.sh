@@ -9,6 +9,8 @@ fail() {
   exit 1
 }
 
+[ "$recipe" != recipe ] || fail "this is what the recipes share; run one of them"
+
 # begin [MOST_SHARDS SHARDS] -- WORDS…: sets $folder and, between 1 and the most, $shards.
 begin() {
   most=0 shards=0 folder=
