@@ -65,6 +65,8 @@ static std::string why_no_device() {
   return "";
 }
 
+const bool kHasCudaKernels = true;
+
 const Kernels* cuda_kernels(bool bf16_elements, std::string* why_not) {
   *why_not = why_no_device();
   if (!why_not->empty()) return nullptr;

@@ -50,7 +50,7 @@ class Checkpoint {
   Json read_json(const std::string& name) const;
 
  private:
-  friend Checkpoint find_checkpoint(const std::string& path);
+  friend Checkpoint find_checkpoint(const std::string& path, const std::string& else_do);
   std::string folder_;
   std::vector<std::string> names_;
 };
@@ -58,8 +58,10 @@ class Checkpoint {
 // The door to checkpoints. `path` names one, which is it or a failure; or a run's folder, of which the newest sound one
 // is meant: each newer one that is broken is a warning line on stderr. Sound: every file is there, as long and with the
 // checksum as the manifest says; so all of a checkpoint is read here, once. Fails, saying what is there, where there is
-// no sound one.
-Checkpoint find_checkpoint(const std::string& path);
+// no sound one; `else_do` ends the line where there is none at all.
+Checkpoint find_checkpoint(const std::string& path, const std::string& else_do = "");
+// For programs that read what `--model` names.
+constexpr const char* kTrainOrNameAModel = "; ./train makes one, --model names another";
 // Does a path name a checkpoint, whole or not, rather than a run's folder?
 bool names_checkpoint(const std::string& path);
 // The tokenizer of a checkpoint's model, which ends a text as that does: its own, or the one given; ids only where there

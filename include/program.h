@@ -8,7 +8,7 @@
 #include "error.h"
 
 constexpr const char* kVersion = "0.1.0";
-// For --version: one line.
+// For --version: one line, with the kernels that were built.
 std::string version_line();
 
 // Makes ready what a program relies on: standard streams that are open, a full disk that is an error and not a signal,

@@ -257,7 +257,7 @@ bool names_checkpoint(const std::string& path) {
   return checkpoint_step(path) >= 0 || file_exists(path + "/manifest.json");
 }
 
-Checkpoint find_checkpoint(const std::string& path) {
+Checkpoint find_checkpoint(const std::string& path, const std::string& else_do) {
   std::string bare = without_slashes(path);
   if (path.empty()) fail("the checkpoint's name is empty; give its folder, or that of its run");
   if (file_exists(bare)) fail("%s is a file; a checkpoint is a folder", path.c_str());
@@ -273,8 +273,8 @@ Checkpoint find_checkpoint(const std::string& path) {
       if (named) throw;
       broken.push_back(error.what());
     }
-  if (found.empty() && !folder_exists(bare)) fail("%s: there is no such folder", bare.c_str());
-  if (paths.empty()) fail("%s: no checkpoint is there (no folder step_NNNNNNNN)", bare.c_str());
+  if (found.empty() && !folder_exists(bare)) fail("%s: there is no such folder%s", bare.c_str(), else_do.c_str());
+  if (paths.empty()) fail("%s: no checkpoint is there (no folder step_NNNNNNNN)%s", bare.c_str(), else_do.c_str());
   if (found.empty())
     fail("%s: none of its %zu checkpoints is whole; of the newest: %s", bare.c_str(), broken.size(), broken[0].c_str());
   for (const std::string& reason : broken)

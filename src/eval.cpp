@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
     parse_fused_passes("passes", passes);
 
     start_threads(threads);
-    Checkpoint checkpoint = find_checkpoint(model_path);
+    Checkpoint checkpoint = find_checkpoint(model_path, kTrainOrNameAModel);
     ModelConfig config = read_config(checkpoint);
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
     TrainingData split = read_data(data, format, tokenizer, checkpoint, config);

@@ -438,7 +438,7 @@ std::string Flags::help() const {
   }
   result += "\nGeneral\n";
   result += help_line("--config FILE", "reads flags from lines `name = value`; the command line wins over them");
-  result += help_line("--help", "shows this");
+  result += help_line("--help, -h", "shows this");
   result += help_line("--version", "shows which Fullband this is");
   if (!epilogue_.empty()) result += "\n" + epilogue_ + (epilogue_.back() == '\n' ? "" : "\n");
   return result;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "devices.h"
 #include "kernels.h"
 #include "signals.h"
 #include "utf8.h"
@@ -45,7 +46,21 @@ std::string version_line() {
 #else
   const char* compiler = "GCC " __VERSION__;
 #endif
-  return text("Fullband %s, built by %s\n", kVersion, compiler);
+  std::string sets;
+#ifdef HAVE_ISA_avx512
+  sets += "AVX-512, ";
+#endif
+#ifdef HAVE_ISA_avx2
+  sets += "AVX2, ";
+#endif
+#ifdef HAVE_ISA_neon
+  sets += "NEON, ";
+#endif
+#ifdef HAVE_ISA_plain
+  sets += "plain C++, ";
+#endif
+  return text("Fullband %s for %s%s; built by %s\n", kVersion, sets.c_str(), kHasCudaKernels ? "CUDA" : "no CUDA",
+              compiler);
 }
 
 int start_threads(int wanted) {

@@ -210,7 +210,7 @@ int main(int argc, char** argv) {
     if (flags.given("prompt") && flags.given("prompts")) fail("--prompt and --prompts exclude each other");
 
     start_threads(o.threads);
-    Checkpoint checkpoint = find_checkpoint(o.model);
+    Checkpoint checkpoint = find_checkpoint(o.model, kTrainOrNameAModel);
     ModelConfig config = read_config(checkpoint);
     Tokenizer tokenizer = read_tokenizer(checkpoint, config.vocab, config.end_of_text, o.tokenizer);
     bool feedback = config.fusion != Fusion::none;

@@ -84,7 +84,7 @@ TEST(Eval, EveryMistakeIsOneLine) {
     expect_refused(ran, "eval", part);
     EXPECT_EQ(ran.out, "");
   };
-  refused({"--model", bench / "nosuch"}, "no such folder");
+  refused({"--model", bench / "nosuch"}, "no such folder; ./train makes one, --model names another");
   refused({"--model", bench.text()}, "is a file");
   refused({"--modle", bench / "out"}, "did you mean --model?");
   refused({"--model", bench / "out", "--data", bench / "nosuch.txt"}, "No such file");

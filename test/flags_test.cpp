@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "log.h"
-#include "scratch.h"
+#include "program.h"
 
 namespace {
 
@@ -201,6 +201,20 @@ TEST(Flags, VersionIsShownWhateverElseIsWrong) {
   char program[] = "train", wrong[] = "--nn", version[] = "--version";
   char* words[] = {program, wrong, version};
   EXPECT_EXIT((flags.parse(3, words), std::exit(1)), testing::ExitedWithCode(0), "") << "on standard output";
+}
+
+TEST(Flags, EveryProgramSaysItsVersionAndTheKernelsThatItHas) {
+  for (const char* program : {"train", "sample", "eval", "tokenize", "bench"}) {
+    Ran ran = run(program, {"--version"});
+    EXPECT_EQ(ran.status, 0) << program << ran.err;
+    EXPECT_EQ(lines_of(ran.out).size(), 1u) << program << ran.out;
+    EXPECT_EQ(ran.out.rfind("Fullband ", 0), 0u) << program << ran.out;
+    EXPECT_TRUE(has(ran.out, "CUDA; built by ")) << program << ran.out;
+    EXPECT_EQ(ran.out, run("train", {"--version"}).out) << program;
+    Ran help = run(program, {"-h"});
+    EXPECT_EQ(help.status, 0) << program << help.err;
+    EXPECT_EQ(help.out, run(program, {"--help"}).out) << program;
+  }
 }
 
 TEST(Flags, AStrayWordIsNamed) {

@@ -203,7 +203,7 @@ TEST_F(SampleTest, MissingAndBrokenModelsAreNamed) {
   auto refused = [](const std::string& model, const std::string& part) {
     expect_refused(run("sample", {"--model", model, "--prompt", "a"}), "sample", part);
   };
-  refused(*bench / "nosuch", "no such folder");
+  refused(*bench / "nosuch", "no such folder; ./train makes one, --model names another");
   refused(bench->text(), "is a file");
   refused(bench->folder.path, "no checkpoint is there");
   refused("", "name is empty");
