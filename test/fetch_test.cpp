@@ -597,7 +597,7 @@ TEST_F(Recipe, TinyShakespeare) {
   EXPECT_EQ(
       make("tinyshakespeare"),
       "    ./train --data 'data/tinyshakespeare/*.bin' --tokenizer 'data/tinyshakespeare/tokenizer.json' --model micro "
-      "--out shakespeare");
+      "--out runs/shakespeare");
   std::string folder = "data/tinyshakespeare", documents = contents(folder_ / (folder + "/documents.txt"));
   EXPECT_TRUE(contents(folder_ / (folder + "/input.txt")) == plays());
   EXPECT_EQ(calls(), (Words{"train --vocab 1024 --data " + folder + "/documents.txt --out " + folder + "/tok.json",

@@ -21,4 +21,4 @@ while [ "$shard" -le "$shards" ]; do
   fetch "hf:kjj0/fineweb10B-gpt2/$name" "$name"
   shard=$((shard + 1))
 done
-finish . --model d12 --dtype bf16 --out fineweb
+finish . --model d12 --dtype bf16 --out runs/fineweb

@@ -22,4 +22,4 @@ while [ "$shard" -le "$shards" ]; do
   fetch "hf:karpathy/fineweb-edu-100B-gpt2-token-shards/$name" "$name"
   shard=$((shard + 1))
 done
-finish . --model d12 --dtype bf16 --out fineweb_edu
+finish . --model d12 --dtype bf16 --out runs/fineweb_edu

@@ -20,4 +20,4 @@ fetch hf:nvidia/OpenMathInstruct-1/correct_solutions/train.jsonl train.jsonl
 set -- --tokenizer "$folder/vocab.bpe" --prompt-field question --field generated_solution
 ./tokenize data "$folder/train.jsonl" --out "$folder" "$@" --val 0
 hold_out "$folder/validation.jsonl" "$@"
-finish tokenizer.json --model mini --out math
+finish tokenizer.json --model mini --out runs/math

@@ -19,4 +19,4 @@ if [ ! -f "$folder/documents.txt" ]; then
 fi
 make_tokenizer 1024 "$folder/documents.txt"
 ./tokenize data "$folder/documents.txt" --out "$folder" --tokenizer "$folder/tok.json" --val 0.1
-finish tokenizer.json --model micro --out shakespeare
+finish tokenizer.json --model micro --out runs/shakespeare

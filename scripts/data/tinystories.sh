@@ -19,4 +19,4 @@ fetch hf:roneneldan/TinyStories/TinyStoriesV2-GPT4-train.txt train.txt \
 make_tokenizer 8192 "$folder/train.txt"
 ./tokenize data "$folder/train.txt" --out "$folder" --tokenizer "$folder/tok.json" --separator '<|endoftext|>' --val 0
 hold_out "$folder/valid.txt" --tokenizer "$folder/tok.json" --separator '<|endoftext|>'
-finish tokenizer.json --model mini --out stories
+finish tokenizer.json --model mini --out runs/stories
