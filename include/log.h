@@ -23,10 +23,10 @@ size_t page_width();
 // begins already. A part that is longer than a line is divided at its spaces.
 std::string wrapped(const std::vector<std::string>& parts, size_t indent);
 
-// The bar is one line redrawn at most ten times a second, cut to the terminal's width: parts of the status that two
-// spaces divide stand in the order of their weight, and the last go first. Without a terminal, a line
-// appears every `plain_seconds` seconds and at the end. print() writes whole lines above the bar. Without finish(), the
-// destructor ends the bar's line, so that an error's message starts on a line of its own.
+// The bar is one line redrawn at most ten times a second, which fits the terminal as wide as it is then: the bar itself
+// goes first, and then the last parts of the status. Without a terminal, a line appears every `plain_seconds` seconds
+// and at the end. print() writes whole lines above the bar. Without finish(), the destructor ends the bar's line, so
+// that an error's message starts on a line of its own.
 class Progress {
  public:
   explicit Progress(FILE* out, double plain_seconds = 10);
@@ -34,16 +34,18 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void update(double fraction, const std::string& status);  // fraction done, in [0, 1]; below 0: unknown
-  void print(const std::string& lines);                     // also when no bar is shown
-  void finish();                                            // leaves the last state on the screen, ends its line
-  void erase();                                             // takes the bar off the screen
+  // Parts in the order of their weight, each with the space before it.
+  void update(double fraction, const std::vector<std::string>& parts);
+  void print(const std::string& lines);  // also when no bar is shown
+  void finish();                         // leaves the last state on the screen, ends its line
+  void erase();                          // takes the bar off the screen
 
  private:
   void draw(double now);
   FILE* out_;
   bool terminal_;
   double plain_seconds_, last_drawn_, fraction_ = 0;
-  std::string status_;
+  std::vector<std::string> status_;
   bool bar_on_screen_ = false, undrawn_ = false;
 };
 

@@ -52,6 +52,15 @@ struct Pace {
   void add(double new_tokens, double new_rows, double new_seconds);
 };
 
+// What the status line shows of a step, in the order of its weight.
+struct StepNumbers {
+  int64_t step, steps;
+  std::string time_left;
+  std::vector<double> loss;  // of each pass
+  double tokens_per_second, gradient_norm;
+};
+std::vector<std::string> show_step(const StepNumbers&);
+
 class Trainer {
  public:
   // Resolves the flags (of a resumed run: with those recorded), reads the data, plans and takes memory, loads what is

@@ -301,7 +301,8 @@ Watch EvaluationProgress::watch() {
     double now = seconds_now();
     if (what != what_) what_ = what, start_ = now;
     double left = done > 0 && now > start_ ? (now - start_) * (1 - done) / done : -1;
-    progress_.update(done, "evaluating: " + what + (left < 0 ? "" : ", " + show_duration(left) + " left"));
+    std::string time_left = left < 0 ? "" : ", " + show_duration(left) + " left";
+    progress_.update(done, std::vector<std::string>{"evaluating" + time_left, ": " + what});
   };
 }
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "error.h"
 #include "files.h"
@@ -150,13 +151,16 @@ static std::string bar_text(double fraction, size_t columns) {
   return "[" + bar + std::string(length - bar.size(), ' ') + "] " + percent;
 }
 
+static std::string joined(const std::vector<std::string>& parts) {
+  return std::accumulate(parts.begin(), parts.end(), std::string());
+}
+
 // Where all does not fit, the bar goes first, and then the status's last parts, one by one.
-static std::string fitted(double fraction, std::string status, size_t columns) {
-  std::string line = bar_text(fraction, columns) + status, percent = percent_text(fraction);
+static std::string fitted(double fraction, std::vector<std::string> status, size_t columns) {
+  std::string line = bar_text(fraction, columns) + joined(status), percent = percent_text(fraction);
   if (columns_of(line) <= columns) return cut_to(line, columns);
-  for (size_t end; columns_of(percent + status) > columns; status.resize(end))
-    if (end = status.rfind("  "); end == status.npos) break;
-  return cut_to(percent + status, columns);
+  while (status.size() > 1 && columns_of(percent + joined(status)) > columns) status.pop_back();
+  return cut_to(percent + joined(status), columns);
 }
 
 // Without a terminal the wait for the first line starts here; on one, the first update is drawn at once.
@@ -172,7 +176,9 @@ Progress::~Progress() {
   std::fflush(out_);
 }
 
-void Progress::update(double fraction, const std::string& status) {
+void Progress::update(double fraction, const std::string& status) { update(fraction, std::vector{status}); }
+
+void Progress::update(double fraction, const std::vector<std::string>& status) {
   constexpr double kShortestWait = 0.1;
   fraction_ = fraction < 0 ? -1 : fraction >= 0 ? std::min(fraction, 1.0) : 0;  // NaN: nothing is known to be done
   status_ = status;
@@ -187,7 +193,7 @@ void Progress::draw(double now) {
     std::fprintf(out_, "\r%s\x1b[K", fitted(fraction_, status_, columns).c_str());
     bar_on_screen_ = true;
   } else {
-    std::fprintf(out_, "%s%s\n", percent_text(fraction_).c_str(), cut_to(status_, SIZE_MAX).c_str());
+    std::fprintf(out_, "%s%s\n", percent_text(fraction_).c_str(), cut_to(joined(status_), SIZE_MAX).c_str());
   }
   std::fflush(out_);
   last_drawn_ = now;

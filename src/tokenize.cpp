@@ -365,10 +365,12 @@ class Watch {
     }
     int64_t tokens = r.train_tokens + r.validation_tokens;
     double seconds = std::max(seconds_now() - start_, 1e-3);
-    progress_.update(fraction, show_bytes(double(bytes_read)) + ", " +
-                                   show_bytes((double(bytes_read) - first_) / seconds) + "/s, " +
-                                   show_count(r.documents, "document") + ", " + show_count(tokens, "token") +
-                                   text(", %.2f bytes each", double(r.bytes) / double(std::max<int64_t>(tokens, 1))));
+    double bytes_a_token = double(r.bytes) / double(std::max<int64_t>(tokens, 1));
+    std::vector<std::string> parts = {show_bytes(double(bytes_read)),
+                                      ", " + show_bytes((double(bytes_read) - first_) / seconds) + "/s",
+                                      ", " + show_count(r.documents, "document"), ", " + show_count(tokens, "token"),
+                                      text(", %.2f bytes each", bytes_a_token)};
+    progress_.update(fraction, parts);
   }
   void finish() { progress_.finish(); }
 

@@ -150,17 +150,24 @@ bool Trainer::train_step() {
   return true;
 }
 
+std::vector<std::string> show_step(const StepNumbers& n) {
+  std::vector<std::string> parts = {text("%lld/%lld", (long long)n.step, (long long)n.steps),
+                                    "  " + n.time_left + " left"};
+  for (size_t k = 0; k < n.loss.size(); ++k) parts.push_back(text(k == 0 ? "  loss %.3g" : " %.3g", n.loss[k]));
+  parts.push_back("  " + show_count(n.tokens_per_second) + " tok/s");
+  parts.push_back(text("  |g| %.2f", n.gradient_norm));
+  return parts;
+}
+
 void Trainer::log_step(const Step& step, double norm, double seconds) {
   const PassLosses& losses = step.losses;
   Json per_pass = Json::array();
   recent_loss_.resize(std::max(recent_loss_.size(), losses.loss.size()));
-  std::string shown;
   for (size_t k = 0; k < losses.loss.size(); ++k) {
     double loss = losses.mean(int(k));
     per_pass.items.push_back(loss);
     recent_loss_[k] = recent_loss_[k] == 0 ? loss : 0.98 * recent_loss_[k] + 0.02 * loss;
   }
-  for (double loss : recent_loss_) shown += text(" %.3g", loss);
   Objective objective = objective_of(losses, o_.pass, step.z_loss);
   float lr = float(double(o_.optim.lr) * schedule(o_.optim, step_, o_.steps));
   log_->write(Json::object({{"step", step_ + 1},
@@ -175,8 +182,7 @@ void Trainer::log_step(const Step& step, double norm, double seconds) {
                             {"tokens_per_s", double(step.tokens) / seconds},
                             {"ms", 1000 * seconds}}));
   progress_->update(double(step_ + 1) / double(o_.steps),
-                    text("%lld/%lld  %s left  loss%s  %s tok/s  |g| %.2f", (long long)step_ + 1, (long long)o_.steps,
-                         time_left().c_str(), shown.c_str(), show_count(pace_.tokens / pace_.seconds).c_str(), norm));
+                    show_step({step_ + 1, o_.steps, time_left(), recent_loss_, pace_.tokens / pace_.seconds, norm}));
 }
 
 // After the step that is being logged, at the current time a row; later steps may take more passes.

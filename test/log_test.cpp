@@ -12,6 +12,7 @@
 
 #include "files.h"
 #include "scratch.h"
+#include "trainer.h"
 
 namespace {
 
@@ -169,18 +170,6 @@ TEST(Progress, IsCutToTheTerminalsWidthAtEachDraw) {
     EXPECT_EQ(seen.substr(seen.size() - 3), "\x1b[K");
     return seen.substr(1, seen.size() - 4);
   };
-  std::string status = "26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  |g| 1.44";
-  for (auto [columns, line] : std::vector<std::pair<int, std::string>>{
-           {101, "[#####>     ]  50 %  " + status},
-           {90, " 50 %  " + status},
-           {80, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s"},
-           {60, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624"},
-           {59, " 50 %  26936/40000  2 min 10 s left"},
-           {30, " 50 %  26936/40000"},
-           {15, " 50 %  26936/…"}}) {
-    terminal.resize((unsigned short)columns);
-    EXPECT_EQ(drawn(0.5, status), line) << columns;
-  }
   terminal.resize(40);
   std::string line = drawn(0.5, std::string(100, 'x'));
   EXPECT_EQ(columns_of(line), 39u) << line;
@@ -191,6 +180,27 @@ TEST(Progress, IsCutToTheTerminalsWidthAtEachDraw) {
   EXPECT_EQ(columns_of(drawn(0.5, "漢字")), 1u);
   terminal.resize(1);
   EXPECT_EQ(drawn(0.5, "x"), "");
+}
+
+TEST(Progress, LosesItsBarAndThenTheLastPartsOfItsStatusWhereTheyDoNotFit) {
+  Terminal terminal(80);
+  Progress progress(terminal.out);
+  const StepNumbers step = {26936, 40000, "2 min 10 s", {0.748, 0.634, 0.624}, 38100, 1.44};
+  for (auto [columns, line] : std::vector<std::pair<int, std::string>>{
+           {101, "[#####>     ]  50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  |g| 1.44"},
+           {90, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  |g| 1.44"},
+           {80, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s"},
+           {60, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624"},
+           {59, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634"},
+           {50, " 50 %  26936/40000  2 min 10 s left  loss 0.748"},
+           {40, " 50 %  26936/40000  2 min 10 s left"},
+           {30, " 50 %  26936/40000"},
+           {15, " 50 %  26936/…"}}) {
+    terminal.resize((unsigned short)columns);
+    usleep(110000);
+    progress.update(0.5, show_step(step));
+    EXPECT_EQ(terminal.seen(), "\r" + line + "\x1b[K") << columns;
+  }
 }
 
 TEST(Progress, AStatusCannotMoveTheCursor) {
