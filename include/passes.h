@@ -130,6 +130,7 @@ class PassSchedule {
   explicit PassSchedule(const std::string& text);
   int draw(uint64_t seed, int64_t step, int64_t steps) const;
   int most_passes() const;
+  int most_passes(int64_t step, int64_t steps) const;           // in the first `step` of the steps
   double share(int passes, int64_t step, int64_t steps) const;  // the probability of K = passes
   const std::string& text() const { return text_; }
 

@@ -60,6 +60,8 @@ struct StepNumbers {
   double tokens_per_second, gradient_norm;
 };
 std::vector<std::string> show_step(const StepNumbers&);
+// The held-out losses of as many passes as have been trained.
+std::string show_held_out(int64_t step, const std::vector<PassResult>&, int passes_trained);
 
 class Trainer {
  public:
@@ -133,6 +135,7 @@ class Trainer {
   [[noreturn]] void fail_broken(const std::string& what) const;
   bool has_feedback() const { return o_.model.fusion != Fusion::none; }
   bool feedback_trained() const;
+  int passes_trained() const;
 
   TrainOptions& o_;
   Checkpoint resumed_from_;        // what is continued, if anything is

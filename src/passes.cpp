@@ -354,11 +354,15 @@ int PassSchedule::draw(uint64_t seed, int64_t step, int64_t steps) const {
   return last;  // rounding left a sliver
 }
 
-int PassSchedule::most_passes() const {
+int PassSchedule::most_passes() const { return most_passes(INT64_MAX, 1); }
+
+int PassSchedule::most_passes(int64_t step, int64_t steps) const {
   int most = 1;
-  for (const Stage& stage : stages_)
+  for (const Stage& stage : stages_) {
+    if (double(step - 1) < stage.from * double(steps)) continue;
     for (size_t k = 0; k < stage.share.size(); ++k)
       if (stage.share[k] > 0) most = std::max(most, int(k) + 1);
+  }
   return most;
 }
 

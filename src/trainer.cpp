@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstring>
 
@@ -26,6 +27,13 @@ void Pace::add(double new_tokens, double new_rows, double new_seconds) {
 bool Trainer::feedback_trained() const {
   if (feedback_started_ || !has_feedback()) return has_feedback();
   return feedback_has_updates(model_->layout, optimizer_->step_counts());
+}
+
+// How many passes training has used so far. Where the feedback was trained before this run, how deep is not known.
+int Trainer::passes_trained() const {
+  if (!feedback_trained()) return 1;
+  int passes = schedule_->most_passes(step_, o_.steps);
+  return passes > 1 ? passes : INT_MAX;
 }
 
 void Trainer::fail_broken(const std::string& what) const {
@@ -194,18 +202,29 @@ std::string Trainer::time_left() const {
 
 constexpr size_t kPeriodicBatches = 8;  // of held-out text, in the evaluations on the way
 
-// Losses on a part of the held-out text, without the long iterations of the final table.
+std::string show_held_out(int64_t step, const std::vector<PassResult>& results, int passes_trained) {
+  std::vector<std::string> words = {text("step %lld:", (long long)step), "held-out loss"};
+  std::string passes;
+  for (const PassResult& r : results)
+    if (r.fused_passes < passes_trained) passes += (passes.empty() ? "" : ", ") + std::to_string(r.fused_passes);
+  if (passes != "0") words.push_back("after " + passes + " fused passes");
+  words.back() += ":";
+  for (const PassResult& r : results)
+    if (r.fused_passes < passes_trained) words.push_back(text("%.4f", r.loss));
+  return wrapped(words, 2);
+}
+
+// Losses on a part of the held-out text, without the long iterations of the final table. Those of passes that no step
+// has taken yet are in the log alone: on the screen they would look as if training diverged.
 void Trainer::evaluate_held_out() {
   std::vector<Batch> part(validation_.begin(), validation_.begin() + std::min(kPeriodicBatches, validation_.size()));
   bool fused = feedback_trained() || schedule_->most_passes() > 1;
   ModelConfig shown_as = as_trained(model_->config, fused);
   std::vector<PassResult> results = evaluate_passes(*kernels_, shown_as, weights_->params(), part, {0, 1, 2, 3});
   Json losses = Json::array();
-  std::string shown;
-  for (const PassResult& r : results) losses.items.push_back(r.loss), shown += text(" %.4f", r.loss);
+  for (const PassResult& r : results) losses.items.push_back(r.loss);
   log_->write(Json::object({{"step", step_}, {"val_loss", losses}}));
-  progress_->print(text("step %lld: held-out loss%s:%s\n", (long long)step_, fused ? " after 0, 1, … fused passes" : "",
-                        shown.c_str()));
+  progress_->print(show_held_out(step_, results, passes_trained()));
 }
 
 // The beginning of a held-out document: half of it, `most` tokens at most.

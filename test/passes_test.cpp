@@ -500,6 +500,13 @@ std::vector<double> shares(const PassSchedule& schedule, int64_t step, int64_t s
   return out;
 }
 
+TEST(PassSchedule, KnowsTheMostPassesOfTheStepsSoFar) {
+  PassSchedule schedule("0:100,0.3:20/80,0.5:20/70/10,0.8:100");
+  for (auto [step, most] : {std::pair{0, 1}, {30, 1}, {31, 2}, {50, 2}, {51, 3}, {100, 3}})
+    EXPECT_EQ(schedule.most_passes(step, 100), most) << step;
+  EXPECT_EQ(schedule.most_passes(), 3);
+}
+
 TEST(PassSchedule, ReadsEveryForm) {
   EXPECT_EQ(shares(PassSchedule("1"), 0, 10), std::vector<double>{1});
   EXPECT_EQ(shares(PassSchedule("3"), 9, 10), (std::vector<double>{0, 0, 1}));

@@ -122,6 +122,22 @@ TEST(Train, PlansTheTokensAndRowsThatItRuns) {
   }
 }
 
+TEST(Train, ShowsHeldOutLossesOfThePassesThatWereTrainedAndLogsAll) {
+  Bench bench;
+  Words words = bench.tiny("out", 40) + Words{"--passes", "0:100,0.5:0/50/50", "--eval-every", "10"};
+  std::string shown = bench.train(words).out;
+  EXPECT_TRUE(has(shown, "step 10: held-out loss: ")) << shown;
+  EXPECT_TRUE(has(shown, "step 20: held-out loss: ")) << shown;
+  EXPECT_TRUE(has(shown, "step 30: held-out loss after 0, 1, 2 fused passes: ")) << shown;
+  int evaluations = 0;
+  for (const Json& line : bench.log("out")) {
+    if (!line.find("val_loss") || line.find("final")) continue;
+    EXPECT_EQ(line.get("val_loss", "log").items.size(), 4u);
+    ++evaluations;
+  }
+  EXPECT_EQ(evaluations, 3);
+}
+
 TEST(Train, DrawsABarOnATerminal) {
   Bench bench;
   Setting setting;
