@@ -16,12 +16,14 @@ std::string show_count(double n, const std::string& things);  // "1 file", "12.3
 std::string show_duration(double seconds);
 size_t columns_of(const std::string& text);  // how many columns of a terminal UTF-8 text takes
 
-// Columns that text on standard output is laid out for: as many as its terminal has, from 40 to 120; without one as the
-// environment's COLUMNS says, else 80.
-size_t page_width();
+// Columns that text is laid out for: as many as the terminal has that it is written to, from 40 to 120; without one as
+// the environment's COLUMNS says, else 80.
+size_t page_width(FILE* out = stdout);
 // Parts with spaces between them in lines that fit the page, `indent` columns from its left edge, where the first line
 // begins already. A part that is longer than a line is divided at its spaces.
-std::string wrapped(const std::vector<std::string>& parts, size_t indent);
+std::string wrapped(const std::vector<std::string>& parts, size_t indent, FILE* out = stdout);
+// "name     part, part", as a plan has it.
+std::string named_line(const std::string& name, std::vector<std::string> parts);
 
 // The bar is one line redrawn at most ten times a second, which fits the terminal as wide as it is then: the bar itself
 // goes first, and then the last parts of the status. Without a terminal, a line appears every `plain_seconds` seconds

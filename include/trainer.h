@@ -138,16 +138,16 @@ class Trainer {
   int passes_trained() const;
 
   TrainOptions& o_;
-  Checkpoint resumed_from_;        // what is continued, if anything is
-  Checkpoint init_from_;           // whose weights are taken over
-  bool in_place_ = true;           // what is resumed lies in --out
-  bool restarted_ = false;         // a run that was stopped before its first checkpoint
-  bool recorded_vocab_ = false;    // it trained a tokenizer of --vocab ids
-  bool trains_tokenizer_ = false;  // this run does, or the one that it goes on with: --vocab means something
-  bool other_order_ = false;       // a dump with other data flags than the resumed run's: from the first row
-  std::string notes_;              // lines to show before the plan
-  Json record_, record_flags_;     // the resumed run's state.json; this run's flags
-  bool feedback_started_ = false;  // the weights that this run started from had trained feedback
+  Checkpoint resumed_from_;         // what is continued, if anything is
+  Checkpoint init_from_;            // whose weights are taken over
+  bool in_place_ = true;            // what is resumed lies in --out
+  bool restarted_ = false;          // a run that was stopped before its first checkpoint
+  bool recorded_vocab_ = false;     // it trained a tokenizer of --vocab ids
+  bool trains_tokenizer_ = false;   // this run does, or the one that it goes on with: --vocab means something
+  bool other_order_ = false;        // a dump with other data flags than the resumed run's: from the first row
+  std::vector<std::string> notes_;  // to show before the plan
+  Json record_, record_flags_;      // the resumed run's state.json; this run's flags
+  bool feedback_started_ = false;   // the weights that this run started from had trained feedback
   TrainingData data_;
   std::unique_ptr<FolderLock> lock_;
   const Kernels* kernels_ = nullptr;

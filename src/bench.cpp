@@ -33,7 +33,8 @@ struct Options {
 void begin(const Kernels& run, const Options& o, const Plan& plan) {
   require_memory(run, plan);
   if (o.json) return;
-  std::printf("%s, %d thread%s\n", run.name, o.threads, o.threads == 1 ? "" : "s");
+  std::string where = text("%s, %d thread%s", run.name, o.threads, o.threads == 1 ? "" : "s");
+  std::fputs(wrapped({where}, 0).c_str(), stdout);
   std::fflush(stdout);
 }
 

@@ -49,12 +49,6 @@ static TrainingData read_data(const std::string& given, const std::string& forma
   }
 }
 
-static std::string join(const std::vector<std::string>& parts) {
-  std::string joined;
-  for (const std::string& part : parts) joined += (joined.empty() ? "" : ", ") + part;
-  return joined;
-}
-
 int main(int argc, char** argv) {
   return run_program("eval", [&] {
     std::string model_path = "out", data, format, pack, device = "auto", passes = kReportedPasses;
@@ -103,8 +97,8 @@ int main(int argc, char** argv) {
     if (json)
       std::printf("%s\n", write_json(to_json(e, split.puzzles)).c_str());
     else
-      std::printf("%s on %s\n\n%s", checkpoint.folder().c_str(), join(split.description).c_str(),
-                  show_evaluation(e, split.puzzles).c_str());
+      std::printf("%s%s\n%s", named_line("model", {checkpoint.folder()}).c_str(),
+                  named_line("data", split.description).c_str(), show_evaluation(e, split.puzzles).c_str());
     return 0;
   });
 }

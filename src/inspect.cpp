@@ -53,7 +53,8 @@ std::string describe_documents(const Tokens& tokens, const std::vector<int64_t>&
               (long long)lengths[lengths.size() / 2], (long long)lengths.back());
 }
 
-std::string describe_frequent(const std::vector<int64_t>& counts, int64_t total, const Tokenizer* tokenizer) {
+std::vector<std::string> describe_frequent(const std::vector<int64_t>& counts, int64_t total,
+                                           const Tokenizer* tokenizer) {
   constexpr size_t kMost = 8;
   std::vector<int> ids;
   for (size_t id = 0; id < counts.size(); ++id)
@@ -61,12 +62,11 @@ std::string describe_frequent(const std::vector<int64_t>& counts, int64_t total,
   size_t shown = std::min(kMost, ids.size());
   std::partial_sort(ids.begin(), ids.begin() + shown, ids.end(),
                     [&](int a, int b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
-  std::string line;
+  std::vector<std::string> parts;
   for (size_t i = 0; i < shown; ++i)
-    line += (i > 0 ? ", " : "") +
-            (tokenizer ? quoted(std::string(tokenizer->bytes_of(ids[i]))) : "id " + std::to_string(ids[i])) +
-            text(" %.1f %%", 100.0 * double(counts[ids[i]]) / double(total));
-  return line;
+    parts.push_back((tokenizer ? quoted(std::string(tokenizer->bytes_of(ids[i]))) : "id " + std::to_string(ids[i])) +
+                    text(" %.1f %%", 100.0 * double(counts[ids[i]]) / double(total)) + (i + 1 < shown ? "," : ""));
+  return parts;
 }
 
 std::string beginning(const Tokens& tokens, int64_t start, const Tokenizer& tokenizer) {
@@ -88,7 +88,9 @@ std::string describe_shard(const std::string& path, const Tokenizer* tokenizer) 
   std::vector<int64_t> counts = count_ids(tokens, path);
   int64_t different = std::count_if(counts.begin(), counts.end(), [](int64_t n) { return n > 0; });
   std::string out = path + "\n";
-  auto line = [&](const char* name, const std::string& what) { out += text("  %-10s %s\n", name, what.c_str()); };
+  auto line = [&](const char* name, const std::string& what) {
+    out += text("  %-10s %s", name, wrapped({what}, 13).c_str());
+  };
   line("tokens", text("%lld of %d bits, %s", (long long)size, tokens.bits(),
                       show_bytes(double(kShardHeaderBytes + size * tokens.bits() / 8)).c_str()));
   line("ids", text("%lld different", (long long)different) + (tokenizer ? text(" of %d", tokenizer->vocab()) : ""));
@@ -97,7 +99,7 @@ std::string describe_shard(const std::string& path, const Tokenizer* tokenizer) 
     for (int64_t i = 0; i < size; ++i) targets += tokens.may_be_target(i);
     line("masked", text("%.1f %% are no targets", 100.0 * double(size - targets) / double(std::max<int64_t>(size, 1))));
   }
-  line("frequent", describe_frequent(counts, size, tokenizer));
+  out += text("  %-10s %s", "frequent", wrapped(describe_frequent(counts, size, tokenizer), 13).c_str());
   if (!tokenizer) return out;
   if (tokenizer->end_of_text() < 0) {
     line("documents", "which token ends one is not known; --end-token says so");

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -97,22 +98,32 @@ static std::string cut_to(std::string line, size_t most) {
   return line.substr(0, end) + (most > 0 ? "…" : "");
 }
 
+// 0 where `out` is no terminal that knows.
 static size_t terminal_columns(FILE* out) {
   winsize size = {};
-  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-size_t page_width() {
-  constexpr size_t kLeast = 40, kMost = 120, kUsual = 80;
-  winsize size = {};
-  bool is_known = ioctl(fileno(stdout), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+// As the environment says; 0 where it says nothing, or no number of columns.
+static size_t columns_said() {
   const char* said = std::getenv("COLUMNS");
-  size_t columns = is_known ? size.ws_col : said ? std::strtoul(said, nullptr, 10) : 0;
-  return columns == 0 ? kUsual : std::clamp(columns, kLeast, kMost);
+  const char* end = said ? said + std::strlen(said) : nullptr;
+  size_t columns = 0;
+  auto [read, error] = std::from_chars(said, end, columns);
+  return said && read == end && error == std::errc() ? columns : 0;
 }
 
-std::string wrapped(const std::vector<std::string>& parts, size_t indent) {
-  size_t room = page_width() - std::min(page_width() / 2, indent);
+constexpr size_t kUsualColumns = 80;
+
+size_t page_width(FILE* out) {
+  constexpr size_t kLeast = 40, kMost = 120;
+  size_t columns = terminal_columns(out);
+  if (columns == 0) columns = columns_said();
+  return columns == 0 ? kUsualColumns : std::clamp(columns, kLeast, kMost);
+}
+
+std::string wrapped(const std::vector<std::string>& parts, size_t indent, FILE* out) {
+  size_t room = page_width(out) - std::min(page_width(out) / 2, indent);
   std::string result, line;
   auto add = [&](const std::string& word) {
     if (!line.empty() && columns_of(line) + 1 + columns_of(word) > room) {
@@ -128,10 +139,16 @@ std::string wrapped(const std::vector<std::string>& parts, size_t indent) {
     }
     for (size_t start = 0, end; start < part.size(); start = end + 1) {
       end = std::min(part.find(' ', start), part.size());
-      if (end > start) add(part.substr(start, end - start));
+      add(part.substr(start, end - start));
     }
   }
   return result + line + "\n";
+}
+
+std::string named_line(const std::string& name, std::vector<std::string> parts) {
+  constexpr size_t kIndent = 9;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) parts[i] += ",";
+  return text("%-*s", int(kIndent), name.c_str()) + wrapped(parts, kIndent);
 }
 
 static bool is_terminal(FILE* out) {
@@ -189,7 +206,8 @@ void Progress::update(double fraction, const std::vector<std::string>& status) {
 
 void Progress::draw(double now) {
   if (terminal_) {
-    size_t columns = terminal_columns(out_) - 1;  // in the last column some terminals wrap
+    size_t known = terminal_columns(out_),
+           columns = (known ? known : kUsualColumns) - 1;  // in the last column some terminals wrap
     std::fprintf(out_, "\r%s\x1b[K", fitted(fraction_, status_, columns).c_str());
     bar_on_screen_ = true;
   } else {

@@ -9,6 +9,7 @@
 #include "files.h"
 #include "flags.h"
 #include "generate.h"
+#include "log.h"
 #include "model.h"
 #include "program.h"
 #include "signals.h"
@@ -129,8 +130,10 @@ class Sampler {
 
   // Each line is a prompt of its own; the model has been trained on single texts.
   void converse() {
-    std::fprintf(stderr, "%s, mode %s, context %d tokens. Type the beginning of a text; Ctrl-D ends.\n",
-                 o_.model.c_str(), name_of(o_.generation.mode), decoder_.context());
+    std::vector<std::string> welcome = {o_.model + ",", text("mode %s,", name_of(o_.generation.mode)),
+                                        text("context %d tokens.", decoder_.context()),
+                                        "Type the beginning of a text; Ctrl-D ends."};
+    std::fputs(wrapped(welcome, 0, stderr).c_str(), stderr);
     std::string line;
     for (int64_t number = 0; std::fputs("> ", stderr), std::getline(std::cin, line) && !stop_signal(); ++number) {
       if (size_t length = tokenizer_.encode(line).size(); length > size_t(decoder_.context())) {

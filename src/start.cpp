@@ -189,7 +189,7 @@ void Trainer::find_resumed(Flags& flags) {
   if ((!latest && names_checkpoint(run)) || holds_checkpoints(run)) {
     resumed_from_ = find_checkpoint(run);
   } else if (file_exists(conf_path(run)) && o_.dump.empty()) {
-    notes_ += text("%s has no checkpoint yet: starting its run again from the first step\n", run.c_str());
+    notes_.push_back(text("%s has no checkpoint yet: starting its run again from the first step", run.c_str()));
     take_record(flags, conf_record(conf_path(run)), conf_path(run));
     restarted_ = true;
     return;
@@ -249,7 +249,7 @@ void Trainer::take_record(Flags& flags, const Json& recorded, const std::string&
           name.c_str(), given.c_str(), parent_of(path).c_str(),
           value.string.empty() ? "was started without it" : ("has " + value.string).c_str());
     other_order_ |= name == "pack" || name == "seq" || name == "seed";
-    notes_ += text("--%s is now %s, was %s\n", name.c_str(), given.c_str(), value.string.c_str());
+    notes_.push_back(text("--%s is now %s, was %s", name.c_str(), given.c_str(), value.string.c_str()));
   }
 }
 
@@ -391,8 +391,8 @@ void Trainer::count_steps(Flags& flags) {
   if (!resumed_from_.empty() && step_ > 0) note_learning_rate();
   double step_rows = double(accumulation_) * o_.batch, epochs = double(o_.steps) * step_rows / rows_per_epoch_;
   if (!data_.made && epochs > 1.05)
-    notes_ += text("note: every text is seen about %.2g times; after %lld steps the data begins again\n", epochs,
-                   (long long)std::ceil(rows_per_epoch_ / step_rows));
+    notes_.push_back(text("note: every text is seen about %.2g times; after %lld steps the data begins again", epochs,
+                          (long long)std::ceil(rows_per_epoch_ / step_rows)));
 }
 
 // Where the schedule is another than that of the steps up to the checkpoint, the learning rate may jump.
@@ -405,8 +405,8 @@ void Trainer::note_learning_rate() {
   then.optim.resolve(o_.model.width);
   int64_t steps = steps_of(then);
   if (then.epochs > 0 && o_.epochs == 0)
-    notes_ += text("--steps %lld takes the place of --epochs %g, which were %lld steps\n", (long long)o_.steps,
-                   double(then.epochs), (long long)steps);
+    notes_.push_back(text("--steps %lld takes the place of --epochs %g, which were %lld steps", (long long)o_.steps,
+                          double(then.epochs), (long long)steps));
   auto schedule_in = [](const OptimizerOptions& o, int64_t steps) {
     return std::make_tuple(o.lr, o.warmup, o.cooldown, steps);
   };
@@ -414,9 +414,9 @@ void Trainer::note_learning_rate() {
   auto rate = [](const OptimizerOptions& o, int64_t step, int64_t steps) {
     return double(float(double(o.lr) * schedule(o, step, steps)));
   };
-  notes_ +=
-      text("note: the learning rate was %g in step %lld and is %g in step %lld\n", rate(then.optim, step_ - 1, steps),
-           (long long)step_, rate(o_.optim, step_, o_.steps), (long long)step_ + 1);
+  notes_.push_back(text("note: the learning rate was %g in step %lld and is %g in step %lld",
+                        rate(then.optim, step_ - 1, steps), (long long)step_, rate(o_.optim, step_, o_.steps),
+                        (long long)step_ + 1));
 }
 
 void Trainer::take_memory() {
@@ -528,7 +528,7 @@ void Trainer::set_later_checkpoints_aside() {
     std::string aside = o_.out + "/aside_" + *name;
     for (int n = 2; folder_exists(aside) || file_exists(aside); ++n) aside = o_.out + text("/aside_%d_", n) + *name;
     rename_path(o_.out + "/" + *name, aside);
-    notes_ += text("a later checkpoint is now %s: remove it when it is not wanted\n", aside.c_str());
+    notes_.push_back(text("a later checkpoint is now %s: remove it when it is not wanted", aside.c_str()));
   }
 }
 
@@ -560,12 +560,6 @@ double Trainer::expected_rows(double from) const {
 
 namespace {
 
-// A line of the plan: a name, and parts that stay together where they fit the page.
-std::string plan_line(const char* name, std::vector<std::string> parts) {
-  for (size_t i = 0; i + 1 < parts.size(); ++i) parts[i] += ",";
-  return text("%-9s", name) + wrapped(parts, 9);
-}
-
 std::string count_of(int n, const char* thing) { return text("%d %s%s", n, thing, n == 1 ? "" : "s"); }
 
 std::vector<std::string> model_parts(const ModelConfig& c, int64_t parameters) {
@@ -594,21 +588,21 @@ std::string Trainer::plan_text() const {
   std::string micro = accumulation_ > 1 ? text(" × %lld micro-batches", (long long)accumulation_) : "";
   const OptimizerOptions& opt = o_.optim;
 
-  std::string out = plan_line("model", model_parts(c, model_->layout.count()));
-  out += plan_line("data", data_.description);
-  out += plan_line("run", {text("%lld step%s of %lld tokens at most (%d × %d%s)", (long long)o_.steps,
-                                o_.steps == 1 ? "" : "s", step_tokens, o_.batch, c.context, micro.c_str()),
-                           "about " + show_count(tokens) + " tokens", text("%.2g epochs", epochs)});
-  out += plan_line("passes", {o_.passes, text("mix-in %s: %.2f passes a token", o_.mixin.c_str(), passes),
-                              text("about %.2f rows a token", rows), show_count(rows * tokens) + " rows in all"});
-  out += plan_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),
-                                text("cooldown %g", double(opt.cooldown)),
-                                text("weight decay %g", double(opt.weight_decay)), text("clip %g", double(opt.clip))});
+  std::string out = named_line("model", model_parts(c, model_->layout.count()));
+  out += named_line("data", data_.description);
+  out += named_line("run", {text("%lld step%s of %lld tokens at most (%d × %d%s)", (long long)o_.steps,
+                                 o_.steps == 1 ? "" : "s", step_tokens, o_.batch, c.context, micro.c_str()),
+                            "about " + show_count(tokens) + " tokens", text("%.2g epochs", epochs)});
+  out += named_line("passes", {o_.passes, text("mix-in %s: %.2f passes a token", o_.mixin.c_str(), passes),
+                               text("about %.2f rows a token", rows), show_count(rows * tokens) + " rows in all"});
+  out += named_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),
+                                 text("cooldown %g", double(opt.cooldown)),
+                                 text("weight decay %g", double(opt.weight_decay)), text("clip %g", double(opt.clip))});
   std::vector<std::string> kinds;
   for (const auto& [kind, bytes] : plan_.bytes) kinds.push_back(kind + " " + show_bytes(bytes));
   kinds[0] = show_bytes(plan_.total()) + ": " + kinds[0];
-  out += plan_line("memory", kinds);
-  out += plan_line("device",
-                   {kernels_->name, kernels_->in_host_memory ? count_of(o_.threads, "thread") : kernels_->device});
+  out += named_line("memory", kinds);
+  out += named_line("device",
+                    {kernels_->name, kernels_->in_host_memory ? count_of(o_.threads, "thread") : kernels_->device});
   return out;
 }

@@ -27,7 +27,9 @@ namespace {
 
 std::string program = "tokenize";  // as it was started
 
-void say(const char* name, const std::string& what) { std::printf("%-10s %s\n", name, what.c_str()); }
+void say(const char* name, const std::string& what) { std::printf("%-10s %s", name, wrapped({what}, 11).c_str()); }
+// Not divided: it is copied.
+void say_command(const char* name, const std::string& command) { std::printf("%-10s %s\n", name, command.c_str()); }
 
 // --- Training a tokenizer
 
@@ -412,7 +414,7 @@ int data(int argc, char** argv) {
   }
   say(r.found ? "complete" : "took",
       r.found ? "since before: nothing was to be done" : show_duration(seconds_now() - start));
-  say("train on", sibling(program, "train") + " --data " + shell_word(o.out));
+  say_command("train on", sibling(program, "train") + " --data " + shell_word(o.out));
   return 0;
 }
 
@@ -486,7 +488,7 @@ int import(int argc, char** argv) {
     import_ids(raw, {out, std::filesystem::path(raw.name()).stem().string(), raw.bits(), shard_tokens}, progress);
   progress.finish();
   if (!json.empty()) write_file(out + "/tokenizer.json", json);
-  say("train on", sibling(program, "train") + " --data " + shell_word(out));
+  say_command("train on", sibling(program, "train") + " --data " + shell_word(out));
   return 0;
 }
 
@@ -550,8 +552,8 @@ const struct {
 
 void print_commands() {
   std::printf("Usage: ./tokenize SUBCOMMAND ...\n\n");
-  for (const auto& command : kCommands) std::printf("  %-10s %s\n", command.name, command.summary);
-  std::printf("\n./tokenize SUBCOMMAND --help shows its flags.\n");
+  for (const auto& command : kCommands) std::printf("  %-10s %s", command.name, wrapped({command.summary}, 13).c_str());
+  std::printf("\n%s", wrapped({"./tokenize SUBCOMMAND --help shows its flags."}, 0).c_str());
 }
 
 }  // namespace

@@ -266,7 +266,8 @@ void Trainer::show_sample() {
 }
 
 bool Trainer::run() {
-  std::printf("%s%s", notes_.c_str(), plan_text().c_str());
+  for (const std::string& note : notes_) std::fputs(wrapped({note}, 2).c_str(), stdout);
+  std::fputs(plan_text().c_str(), stdout);
   if (step_ > 0) std::printf("resumed  %s, at step %lld\n", resumed_from_.folder().c_str(), (long long)step_);
   std::fflush(stdout);
   progress_ = std::make_unique<Progress>(stdout);
@@ -354,17 +355,17 @@ void Trainer::report() {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   std::printf("\n%s\n", show_evaluation(e, data_.puzzles).c_str());
-  auto line = [](const char* name, const std::vector<std::string>& parts) {
-    std::printf("%-9s%s", name, wrapped(parts, 9).c_str());
-  };
-  line("trained", {show_count(double(costs_.tokens)) + " tokens,",
-                   show_count(costs_.token_passes) + " token-equivalents (tokens × passes),",
-                   show_count(costs_.rows) + text(" row-equivalents (%.2f rows a token),",
-                                                  costs_.rows / std::max(1.0, double(costs_.tokens))),
-                   text("%.2e FLOP", costs_.flops)});
-  line("took", {show_duration(costs_.seconds) +
-                    text(" of steps (%.1f GFLOP/s),", costs_.flops / std::max(1e-9, costs_.seconds) / 1e9),
-                show_duration(seconds_now() - start) + " of final evaluation;",
-                "peak memory " + show_bytes(double(usage.ru_maxrss) * 1024)});
+  std::vector<std::string> trained = {
+      show_count(double(costs_.tokens)) + " tokens",
+      show_count(costs_.token_passes) + " token-equivalents (tokens × passes)",
+      show_count(costs_.rows) +
+          text(" row-equivalents (%.2f rows a token)", costs_.rows / std::max(1.0, double(costs_.tokens))),
+      text("%.2e FLOP", costs_.flops)};
+  std::vector<std::string> took = {
+      show_duration(costs_.seconds) +
+          text(" of steps (%.1f GFLOP/s)", costs_.flops / std::max(1e-9, costs_.seconds) / 1e9),
+      show_duration(seconds_now() - start) + " of final evaluation",
+      "peak memory " + show_bytes(double(usage.ru_maxrss) * 1024)};
+  std::printf("%s%s", named_line("trained", trained).c_str(), named_line("took", took).c_str());
   std::printf("talk     %s\n", talk_line().c_str());
 }

@@ -114,8 +114,15 @@ TEST(Page, IsAsWideAsColumnsSaysWhereThereIsNoTerminal) {
   if (isatty(1)) GTEST_SKIP() << "standard output is a terminal";
   const char* before = getenv("COLUMNS");
   std::string kept = before ? before : "";
-  for (auto [said, width] : std::vector<std::pair<const char*, size_t>>{
-           {"60", 60}, {"100", 100}, {"7", 40}, {"1000", 120}, {"", 80}, {"wide", 80}}) {
+  for (auto [said, width] : std::vector<std::pair<const char*, size_t>>{{"60", 60},
+                                                                        {"100", 100},
+                                                                        {"7", 40},
+                                                                        {"1000", 120},
+                                                                        {"", 80},
+                                                                        {"wide", 80},
+                                                                        {"-3", 80},
+                                                                        {"0", 80},
+                                                                        {"9x", 80}}) {
     setenv("COLUMNS", said, 1);
     EXPECT_EQ(page_width(), width) << said;
   }

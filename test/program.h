@@ -51,7 +51,8 @@ struct Setting {
   std::vector<std::pair<std::string, std::string>> variables;  // of the environment
   std::string folder;                                          // where it runs
   size_t largest_file = 0;                                     // as on a full disk
-  bool terminal = false;                                       // output (and input) is a terminal of 90 columns
+  bool terminal = false;                                       // output (and input) is a terminal
+  unsigned short columns = 90;                                 // of the terminal
   double seconds = 120;                                        // then it is killed, and the test fails
 };
 
@@ -109,7 +110,7 @@ class Running {
     master_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     grantpt(master_), unlockpt(master_);
     winsize size = {};
-    size.ws_row = 24, size.ws_col = 90;
+    size.ws_row = 24, size.ws_col = setting_.columns;
     ioctl(master_, TIOCSWINSZ, &size);
     return open(ptsname(master_), O_RDWR | O_NOCTTY);
   }
@@ -202,11 +203,12 @@ inline std::string some_text(size_t bytes = 6000) {
   return text;
 }
 
-// A plan's lines as on a page so wide that none is divided.
-inline std::string unwrapped(std::string plan) {
+// Lines as on a page so wide that none is divided.
+inline std::string unwrapped(std::string page) {
   const std::string indent = "\n         ";
-  for (size_t at; (at = plan.find(indent)) != plan.npos;) plan.replace(at, indent.size(), " ");
-  return plan;
+  for (size_t at; (at = page.find(indent)) != page.npos;)
+    page.replace(at, page.find_first_not_of(' ', at + 1) - at, " ");
+  return page;
 }
 
 // A folder with a text, and tiny models trained on it.
