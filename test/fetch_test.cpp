@@ -660,7 +660,7 @@ TEST_F(Recipe, FineWeb) {
     serve_hub(set + name + ".bin", noise(5000, ++seed));
   EXPECT_EQ(make("fineweb10b", {"2"}),
             "    ./train --data 'data/fineweb10b/*.bin' --tokenizer 'data/fineweb10b' --model d12 --dtype bf16 --out "
-            "fineweb");
+            "runs/fineweb");
   Words two = {"encoder.json", "fineweb_train_000001.bin", "fineweb_train_000002.bin", "fineweb_val_000000.bin",
                "vocab.bpe"};
   EXPECT_EQ(there("data/fineweb10b"), two);

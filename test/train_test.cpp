@@ -264,7 +264,7 @@ TEST(Train, HelpShowsEveryFlagWithItsDefault) {
                            "sample-every", "save-every",
                            "keep",         "resume",
                            "init-from",    "dump",
-                           "config",       "help",
+                           "config",       "help, -h",
                            "tokenizer",    "vocab",
                            "format",       "val-tokens",
                            "epochs"})
