@@ -207,37 +207,22 @@ Draft draw_chains(Random* random, int longest) {
   return writer.draft();
 }
 
-// A number of so many digits, last digit first.
-std::vector<int> draw_number(Random* random, int digits) {
-  std::vector<int> number(digits);
-  for (int i = 0; i < digits; ++i) number[i] = i + 1 < digits ? random->below(10) : between(random, 1, 9);
+int64_t draw_number(Random* random, int digits) {
+  int64_t number = 0, place = 1;
+  for (int i = 0; i < digits; ++i, place *= 10)
+    number += place * (i + 1 < digits ? random->below(10) : between(random, 1, 9));
   return number;
-}
-
-std::string written(const std::vector<int>& number) {
-  std::string text;
-  for (size_t i = number.size(); i > 0; --i) text += digit(number[i - 1]);
-  return text;
 }
 
 // `47+85:7+5+0=12 4+8+1=13 132.`: the digits from the last to the first, with the carry as third summand, then the sum.
 // The operands are held out, in either order.
 Draft draw_additions(Random* random, int longest) {
   int digits = between(random, 2, std::min(12, (longest - 4) / 12));
-  std::vector<int> a = draw_number(random, digits), b = draw_number(random, digits), sum;
-  std::string steps;
-  int carry = 0;
-  for (int i = 0; i < digits; ++i) {
-    int total = a[i] + b[i] + carry;
-    steps += digit(a[i]) + "+" + digit(b[i]) + "+" + digit(carry) + "=" + std::to_string(total) + " ";
-    sum.push_back(total % 10);
-    carry = total / 10;
-  }
-  if (carry > 0) sum.push_back(carry);
+  int64_t a = draw_number(random, digits), b = draw_number(random, digits);
   Writer writer(Task::additions, longest);
-  writer.say(written(a) + "+" + written(b) + ":");
-  writer.last_answer(steps + written(sum) + ".", digits);
-  return writer.draft(std::min(written(a), written(b)) + "+" + std::max(written(a), written(b)));
+  writer.say(std::to_string(a) + "+" + std::to_string(b) + ":");
+  writer.last_answer(worked_sum(a, b), digits);
+  return writer.draft(std::to_string(std::min(a, b)) + "+" + std::to_string(std::max(a, b)));
 }
 
 // `3/7 to 3:4r2 2r6 8r4 0.428.`: a proper fraction to three places by long division: each place's digit and remainder,
@@ -245,16 +230,9 @@ Draft draw_additions(Random* random, int longest) {
 Draft draw_fractions(Random* random, int longest) {
   int below = between(random, 3, 299), above = between(random, 1, below - 1);
   int places = between(random, 2, std::min(9, (longest - 16) / 7));
-  std::string steps, decimals;
-  int remainder = above;
-  for (int i = 0; i < places; ++i) {
-    decimals += digit(10 * remainder / below);
-    remainder = 10 * remainder % below;
-    steps += decimals.substr(i) + "r" + std::to_string(remainder) + " ";
-  }
   Writer writer(Task::fractions, longest);
   writer.say(std::to_string(above) + "/" + std::to_string(below) + " to " + digit(places) + ":");
-  writer.last_answer(steps + "0." + decimals + ".", places);
+  writer.last_answer(worked_fraction(above, below, places), places);
   int common = std::gcd(above, below);
   return writer.draft(std::to_string(above / common) + "/" + std::to_string(below / common));
 }
@@ -266,6 +244,28 @@ Draft draw_stories(Random* random, int longest) {
 }
 
 }  // namespace
+
+std::string worked_sum(int64_t a, int64_t b) {
+  std::string steps;
+  int carry = 0;
+  for (int64_t x = a, y = b; x > 0; x /= 10, y /= 10) {
+    int p = int(x % 10), q = int(y % 10), total = p + q + carry;
+    steps += digit(p) + "+" + digit(q) + "+" + digit(carry) + "=" + std::to_string(total) + " ";
+    carry = total / 10;
+  }
+  return steps + std::to_string(a + b) + ".";
+}
+
+std::string worked_fraction(int above, int below, int places) {
+  std::string steps, decimals;
+  int remainder = above;
+  for (int i = 0; i < places; ++i) {
+    decimals += digit(10 * remainder / below);
+    remainder = 10 * remainder % below;
+    steps += decimals.substr(size_t(i)) + "r" + std::to_string(remainder) + " ";
+  }
+  return steps + "0." + decimals + ".";
+}
 
 Draft draw_puzzle(Task task, Random* random, int longest) {
   switch (task) {
