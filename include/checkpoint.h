@@ -60,6 +60,10 @@ class Checkpoint {
 // checksum as the manifest says; so all of a checkpoint is read here, once. Fails, saying what is there, where there is
 // no sound one; `else_do` ends the line where there is none at all.
 Checkpoint find_checkpoint(const std::string& path, const std::string& else_do = "");
+// A flag of the run that made a checkpoint, as its state.json has it; empty where it has none, for older runs do not have
+// every flag.
+std::string recorded_flag(const Checkpoint&, const std::string& name);
+int64_t recorded_seed(const Checkpoint&);  // --seed
 // For programs that read what `--model` names.
 constexpr const char* kTrainOrNameAModel = "; ./train makes one, --model names another";
 // Does a path name a checkpoint, whole or not, rather than a run's folder?

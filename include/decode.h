@@ -17,6 +17,7 @@
 
 enum class DecodeMode { standard, soft, fused, sequential };
 const char* name_of(DecodeMode);
+std::string capitals_of(DecodeMode);  // its name as tables have it
 DecodeMode decode_mode_named(const std::string&);
 
 struct DecoderLimits {
@@ -65,6 +66,7 @@ class Decoder {
 
   int position(int slot) const { return positions_[slot]; }  // tokens taken so far
   int context() const { return limits_.context; }
+  int vocab() const { return config_.vocab; }
   int end_of_text() const { return config_.end_of_text; }
   const act* carry(int slot) const { return run_.at(b_.carry, size_t(slot) * config_.width); }  // h of the last token
 

@@ -41,6 +41,8 @@ struct Score {
   double share() const { return all > 0 ? double(right) / all : 0; }
 };
 
+std::vector<DecodeMode> modes_of(const ModelConfig&);  // in which a model can decode
+
 struct Evaluation {
   std::vector<PassResult> passes;
   std::vector<DecodeMode> modes;

@@ -11,7 +11,9 @@
 struct Generation {
   DecodeMode mode = DecodeMode::soft;
   int prefill_passes = 1;
-  int tokens = 256;  // at most
+  int tokens = 256;       // at most
+  std::vector<int> most;  // at most, of each prompt; empty: `tokens` for all
+  bool logprobs = false;  // whether they are wanted
   Sampling sampling;
   uint64_t seed = 1;
   std::vector<std::string> stops;  // a text ends before the first of these that it contains
@@ -20,10 +22,25 @@ struct Generation {
 enum class Ending { end_of_text, stop, tokens, context, interrupted };
 const char* describe(Ending);
 
+// What was said to a prompt.
+struct Continuation {
+  Ending ending = Ending::tokens;
+  std::vector<int> tokens;  // all that were drawn: an end-of-text, and those of a stop, too
+  // Natural logarithms of their probabilities, by the model as it is (temperature 1, all tokens): where they are wanted.
+  std::vector<double> logprobs;
+};
+
 // `prompts` (at most the decoder's sequences) are numbered from `first_number`. say(i, text) gets prompt i's new text
 // in pieces of whole characters; a piece that could begin a stop is held back. `interrupted` is asked before each
 // token.
-std::vector<Ending> generate(Decoder&, const Tokenizer&, const std::vector<std::vector<int>>& prompts,
-                             int64_t first_number, const Generation&,
-                             const std::function<void(int, const std::string&)>& say,
-                             const std::function<bool()>& interrupted);
+std::vector<Continuation> generate(Decoder&, const Tokenizer&, const std::vector<std::vector<int>>& prompts,
+                                   int64_t first_number, const Generation&,
+                                   const std::function<void(int, const std::string&)>& say,
+                                   const std::function<bool()>& interrupted);
+
+// The logarithm of a token's probability.
+double log_probability(const float* logits, int vocab, int token);
+// Those of a continuation's tokens, each after the prompt and the tokens before it. Together they are at most the context
+// and one. Slot 0 of the decoder is used.
+std::vector<double> score(Decoder&, const std::vector<int>& prompt, const std::vector<int>& continuation, DecodeMode,
+                          int prefill_passes = 1);

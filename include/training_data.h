@@ -19,6 +19,7 @@ struct DataOptions {
   std::string format = {};          // "text": a file is read as text, whatever it is; empty: by its looks
 };
 bool names_token_files(const DataOptions&);  // does --data mean token files?
+bool names_corpus(const DataOptions&);       // … the built-in corpus?
 
 struct TrainingData {
   std::vector<std::string> description;  // parts of a sentence

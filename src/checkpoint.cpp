@@ -313,3 +313,17 @@ Tokenizer read_tokenizer(const Checkpoint& checkpoint, int vocab, int end_of_tex
   given.require(tokenizer, name);
   return tokenizer;
 }
+
+std::string recorded_flag(const Checkpoint& checkpoint, const std::string& name) {
+  std::string path = checkpoint.path("state.json");
+  Json state = checkpoint.read_json("state.json");
+  const Json& flags = state.get("flags", path);
+  return flags.find(name) ? flags.get_string(name, path) : "";
+}
+
+int64_t recorded_seed(const Checkpoint& checkpoint) {
+  std::string seed = recorded_flag(checkpoint, "seed");
+  if (seed.empty() || seed.size() > 19 || seed.find_first_not_of("0123456789") != std::string::npos)
+    fail("%s: flag `seed` should be a whole number, not \"%s\"", checkpoint.path("state.json").c_str(), seed.c_str());
+  return int64_t(std::strtoull(seed.c_str(), nullptr, 10));
+}

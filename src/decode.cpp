@@ -211,6 +211,12 @@ const char* name_of(DecodeMode mode) {
   return kNames[int(mode)];
 }
 
+std::string capitals_of(DecodeMode mode) {
+  std::string name = name_of(mode);
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) { return char(c - 'a' + 'A'); });
+  return name;
+}
+
 DecodeMode decode_mode_named(const std::string& name) {
   for (DecodeMode mode : {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential})
     if (name == name_of(mode)) return mode;

@@ -1,6 +1,4 @@
 // ./eval: the final table for any checkpoint.
-#include <cstdlib>
-
 #include "checkpoint.h"
 #include "devices.h"
 #include "evaluate.h"
@@ -10,25 +8,6 @@
 #include "model.h"
 #include "program.h"
 #include "training_data.h"
-
-// What the run that made a checkpoint was trained on.
-static std::string recorded_flag(const Checkpoint& checkpoint, const std::string& name) {
-  std::string path = checkpoint.path("state.json");
-  return checkpoint.read_json("state.json").get("flags", path).get_string(name, path);
-}
-
-// --format, which older runs do not have.
-static std::string recorded_format(const Checkpoint& checkpoint) {
-  Json state = checkpoint.read_json("state.json");
-  return state.get("flags", checkpoint.path("state.json")).find("format") ? recorded_flag(checkpoint, "format") : "";
-}
-
-static int64_t recorded_seed(const Checkpoint& checkpoint) {
-  std::string seed = recorded_flag(checkpoint, "seed");
-  if (seed.empty() || seed.size() > 19 || seed.find_first_not_of("0123456789") != std::string::npos)
-    fail("%s: flag `seed` should be a whole number, not \"%s\"", checkpoint.path("state.json").c_str(), seed.c_str());
-  return int64_t(std::strtoull(seed.c_str(), nullptr, 10));
-}
 
 // `given`: --data, or empty where what the model was trained on is meant, as it was read then.
 static TrainingData read_data(const std::string& given, const std::string& format, const TokenizerFlags& flags,
@@ -41,7 +20,7 @@ static TrainingData read_data(const std::string& given, const std::string& forma
   o.tokenizer_file = file_exists(checkpoint.path("tokenizer.json")) ? checkpoint.path("tokenizer.json") : flags.path;
   if (!given.empty()) return read_training_data(o);
   o.data = recorded_flag(checkpoint, "data");
-  if (format.empty()) o.format = recorded_format(checkpoint);
+  if (format.empty()) o.format = recorded_flag(checkpoint, "format");
   try {
     return read_training_data(o);
   } catch (const Error& e) {

@@ -266,14 +266,17 @@ void plan_evaluation_memory(Plan& plan, const Kernels& run, const ModelConfig& c
   plan.add("evaluation", std::max(double(count.used()) * sizeof(float), decoding.total()));
 }
 
+std::vector<DecodeMode> modes_of(const ModelConfig& c) {
+  if (c.fusion == Fusion::none) return {DecodeMode::standard};
+  return {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential};
+}
+
 Evaluation evaluate(const Kernels& run, const ModelConfig& c, const ModelParams& params, const Tokenizer& tokenizer,
                     const std::vector<Batch>& batches, const std::vector<Puzzle>& puzzles,
                     const std::vector<int>& fused_passes, const Watch& watch) {
   Evaluation e;
   e.passes = evaluate_passes(run, c, params, batches, fused_passes, watch);
-  e.modes = {DecodeMode::standard};
-  if (c.fusion != Fusion::none)
-    e.modes = {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential};
+  e.modes = modes_of(c);
   for (DecodeMode mode : e.modes)
     e.answers.push_back(answer_puzzles(run, c, params, tokenizer, puzzles, mode, 1, nullptr, watch));
   return e;
@@ -350,11 +353,7 @@ std::string show_evaluation(const Evaluation& e, const std::vector<Puzzle>& puzz
   if (e.answers.empty() || e.answers[0].empty()) return out;
 
   table = {{"exact answers, greedy", "count"}};
-  for (DecodeMode mode : e.modes) {
-    std::string name = name_of(mode);
-    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return char(std::toupper(c)); });
-    table[0].push_back(name);
-  }
+  for (DecodeMode mode : e.modes) table[0].push_back(capitals_of(mode));
   for (const auto& [name, scores] : collect_scores(e, puzzles)) {
     table.push_back({name, std::to_string(scores[0].all)});
     for (const Score& score : scores) table.back().push_back(text("%.1f %%", 100 * score.share()));

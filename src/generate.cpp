@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exact.h"
 #include "random.h"
 #include "utf8.h"
 
@@ -65,35 +66,42 @@ class Speaker {
 
 }  // namespace
 
-std::vector<Ending> generate(Decoder& decoder, const Tokenizer& tokenizer, const std::vector<std::vector<int>>& prompts,
-                             int64_t first_number, const Generation& g,
-                             const std::function<void(int, const std::string&)>& say,
-                             const std::function<bool()>& interrupted) {
-  std::vector<Ending> endings(prompts.size(), Ending::tokens);
+std::vector<Continuation> generate(Decoder& decoder, const Tokenizer& tokenizer,
+                                   const std::vector<std::vector<int>>& prompts, int64_t first_number,
+                                   const Generation& g, const std::function<void(int, const std::string&)>& say,
+                                   const std::function<bool()>& interrupted) {
+  std::vector<Continuation> said(prompts.size());
   std::vector<Speaker> speakers(prompts.size(), Speaker(g.stops));
+  auto most = [&](int i) { return g.most.empty() ? g.tokens : g.most[size_t(i)]; };
   std::vector<int> live;
-  for (size_t i = 0; i < prompts.size() && g.tokens > 0; ++i) live.push_back(int(i));
+  for (size_t i = 0; i < prompts.size(); ++i)
+    if (most(int(i)) > 0) live.push_back(int(i));
   decoder.prefill(prompts, g.mode, g.prefill_passes);
   for (int n = 0; !live.empty(); ++n) {
     std::vector<uint64_t> keys;
     for (int i : live) keys.push_back(random_key(g.seed, Purpose::sampling, first_number + i, decoder.position(i)));
     std::vector<int> sampled = decoder.sample(live, g.sampling, keys), next, tokens;
+    const float* logits = g.logprobs ? decoder.logits(live) : nullptr;
     bool stop_now = interrupted();
     for (size_t j = 0; j < live.size(); ++j) {
       int i = live[j], position = decoder.position(i), token = sampled[j];
+      Continuation& text = said[i];
+      text.tokens.push_back(token);
+      if (logits)
+        text.logprobs.push_back(log_probability(logits + j * size_t(decoder.vocab()), decoder.vocab(), token));
       bool ended = token == decoder.end_of_text();
       if (!ended) say(i, speakers[i].push(tokenizer.decode({token})));
       bool done = true;
       if (ended)
-        endings[i] = Ending::end_of_text;
+        text.ending = Ending::end_of_text;
       else if (speakers[i].stopped())
-        endings[i] = Ending::stop;
-      else if (n + 1 == g.tokens)
-        endings[i] = Ending::tokens;
+        text.ending = Ending::stop;
+      else if (n + 1 == most(i))
+        text.ending = Ending::tokens;
       else if (stop_now)
-        endings[i] = Ending::interrupted;
+        text.ending = Ending::interrupted;
       else if (position >= decoder.context())
-        endings[i] = Ending::context;
+        text.ending = Ending::context;
       else
         done = false;
       if (done)
@@ -104,5 +112,22 @@ std::vector<Ending> generate(Decoder& decoder, const Tokenizer& tokenizer, const
     live = next;
     if (!live.empty()) decoder.advance(live, tokens);
   }
-  return endings;
+  return said;
+}
+
+double log_probability(const float* logits, int vocab, int token) {
+  double most = *std::max_element(logits, logits + vocab), total = 0;
+  for (int i = 0; i < vocab; ++i) total += exact_exp(double(logits[i]) - most);
+  return double(logits[token]) - most - exact_log(total);
+}
+
+std::vector<double> score(Decoder& decoder, const std::vector<int>& prompt, const std::vector<int>& continuation,
+                          DecodeMode mode, int prefill_passes) {
+  std::vector<double> scores;
+  decoder.prefill({prompt}, mode, prefill_passes);
+  for (size_t i = 0; i < continuation.size(); ++i) {
+    if (i > 0) decoder.advance({0}, {continuation[i - 1]});
+    scores.push_back(log_probability(decoder.logits({0}), decoder.vocab(), continuation[i]));
+  }
+  return scores;
 }

@@ -1,75 +1,50 @@
-// ./sample: continues prompts, or converses.
+// ./sample: continues prompts, converses, asks puzzles, or answers a program's requests.
 #include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
 
-#include "checkpoint.h"
-#include "devices.h"
+#include "evaluate.h"
 #include "files.h"
 #include "flags.h"
-#include "generate.h"
+#include "inference.h"
 #include "log.h"
-#include "model.h"
 #include "program.h"
+#include "questions.h"
+#include "quiz.h"
+#include "requests.h"
 #include "signals.h"
 #include "text_input.h"
-#include "tokenizer.h"
 #include "utf8.h"
 
 namespace {
 
 struct SampleOptions {
-  std::string model = "out", mode = "", weights = "f32", prompt, prompts, device = "auto", stop;
+  std::string model = "out", prompt, prompts;
   int threads = 0, batch = 16;
-  int64_t seed = 1;
-  bool echo = true;
-  TokenizerFlags tokenizer;
-  Generation generation;
+  bool echo = true, json = false, serve = false;
+  InferenceOptions inference;
+  Request request;
   std::string source() const { return prompts == "-" ? "standard input" : prompts; }
 };
 
 void add_flags(Flags& f, SampleOptions& o) {
   f.section("Model");
   f.add("model", &o.model, "a checkpoint's folder, or an --out folder whose latest is meant");
-  o.tokenizer.add(f, "as for ./train, where the model has none of its own; empty: its own");
-  f.choice("mode", &o.mode, {"", "standard", "soft", "fused", "sequential"},
-           "how states are fed back; empty: soft, or standard where the model has no feedback");
-  f.add("prefill-passes", &o.generation.prefill_passes, "fused passes over the prompt in mode fused", 1, 1000);
-  f.choice("weights", &o.weights, {"f32", "bf16"},
+  o.inference.tokenizer.add(f, "as for ./train, where the model has none of its own; empty: its own");
+  f.choice("weights", &o.inference.weights, {"f32", "bf16"},
            "matrices as they are, or rounded to bfloat16, which decodes faster");
-  f.choice("device", &o.device, {"auto", "cpu", "cuda"}, "where the kernels run");
+  f.choice("device", &o.inference.device, {"auto", "cpu", "cuda"}, "where the kernels run");
   f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
-  f.section("Text");
+  f.section("Prompts");
   f.add("prompt", &o.prompt, "the text to continue; empty: end-of-text, from which a new text begins");
   f.add("prompts", &o.prompts, "a file of prompts, one a line, continued together (-: standard input)");
-  f.add("tokens", &o.generation.tokens, "most tokens to generate", 0, 1 << 30);
-  f.add("stop", &o.stop, "end before this text; several are separated by |, and \\n is a line's end");
-  f.add("echo", &o.echo, "print the prompt, too");
   f.add("batch", &o.batch, "prompts continued at a time", 1, 4096);
-  f.section("Sampling");
-  f.add("temperature", &o.generation.sampling.temperature, "0: the likeliest token", 0, 100);
-  f.add("top-k", &o.generation.sampling.top_k, "only the k likeliest tokens (0: all)", 0, 1 << 30);
-  f.add("top-p", &o.generation.sampling.top_p, "only the likeliest tokens that together reach p", 0, 1);
-  f.add("seed", &o.seed, "the same seed and prompt number give the same text", 0, INT64_MAX);
-}
-
-std::vector<std::string> split_stops(const std::string& stops) {
-  std::vector<std::string> out;
-  std::string now;
-  for (size_t i = 0; i <= stops.size(); ++i) {
-    if (i < stops.size() && stops[i] == '\\' && i + 1 < stops.size() &&
-        (stops[i + 1] == 'n' || stops[i + 1] == '\\' || stops[i + 1] == '|')) {
-      ++i;
-      now += stops[i] == 'n' ? '\n' : stops[i];
-    } else if (i == stops.size() || stops[i] == '|') {
-      if (!now.empty()) out.push_back(now);
-      now.clear();
-    } else {
-      now += stops[i];
-    }
-  }
-  return out;
+  f.add("echo", &o.echo, "print the prompt, too");
+  f.add("json", &o.json, "print each text as a JSON object, a line each");
+  f.add("serve", &o.serve, "answer requests on standard input, a JSON object a line each way (docs/formats.md)");
+  f.section("Text");
+  add_text_flags(f, o.request);
 }
 
 // A file or a pipe gets the bytes as they are; a terminal would take some of them for commands.
@@ -80,103 +55,7 @@ void show(const std::string& piece) {
   std::fflush(stdout);
 }
 
-// On a GPU matrices of bfloat16 are multiplied by activations of bfloat16; the CPU's table unpacks them.
-const Kernels& kernels_for_weights(const SampleOptions& o) {
-  std::string why_not;
-  bool on_gpu = o.device != "cpu" && cuda_kernels(false, &why_not);
-  return kernels_for(o.device, on_gpu && o.weights == "bf16" ? "bf16" : "fp32");
-}
-
-class Sampler {
- public:
-  Sampler(const SampleOptions& o, const Kernels& kernels, Model& model, const Tokenizer& tokenizer, int sequences)
-      : o_(o),
-        tokenizer_(tokenizer),
-        weights_(kernels, model),
-        decoder_(kernels, model.config, weights_.params(), limits(o, kernels, model.config, sequences)) {}
-
-  static DecoderLimits limits(const SampleOptions& o, const Kernels& kernels, const ModelConfig& config,
-                              int sequences) {
-    DecoderLimits limits{sequences, 256, config.context};
-    if (kernels.pack_weight) limits.packed = weight_format_named(o.weights);
-    return limits;
-  }
-
-  // Streams one text.
-  void one(const std::string& prompt, const std::string& which) {
-    std::vector<int> tokens = prompt_tokens(prompt, which);
-    if (o_.echo) show(prompt);
-    std::vector<Ending> endings = continue_({tokens}, 0, [](int, const std::string& piece) { show(piece); });
-    show("\n");
-    tell_of_context(endings[0], which);
-  }
-
-  // Many prompts, some at a time; each text is printed when its group is done, in the file's order.
-  void many(const std::vector<std::string>& prompts) {
-    std::vector<std::vector<int>> tokens;
-    auto which = [&](size_t i) { return text("prompt %zu of %s", i + 1, o_.source().c_str()); };
-    for (size_t i = 0; i < prompts.size(); ++i) tokens.push_back(prompt_tokens(prompts[i], which(i)));
-    for (size_t first = 0; first < prompts.size() && !stop_signal(); first += o_.batch) {
-      size_t end = std::min(prompts.size(), first + o_.batch);
-      std::vector<std::string> said(end - first);
-      std::vector<Ending> endings = continue_({tokens.begin() + first, tokens.begin() + end}, int64_t(first),
-                                              [&](int i, const std::string& piece) { said[i] += piece; });
-      for (size_t i = first; i < end; ++i) {
-        show((o_.echo ? prompts[i] : "") + said[i - first] + "\n");
-        tell_of_context(endings[i - first], which(i));
-      }
-    }
-  }
-
-  // Each line is a prompt of its own; the model has been trained on single texts.
-  void converse() {
-    std::vector<std::string> welcome = {o_.model + ",", text("mode %s,", name_of(o_.generation.mode)),
-                                        text("context %d tokens.", decoder_.context()),
-                                        "Type the beginning of a text; Ctrl-D ends."};
-    std::fputs(wrapped(welcome, 0, stderr).c_str(), stderr);
-    std::string line;
-    for (int64_t number = 0; std::fputs("> ", stderr), std::getline(std::cin, line) && !stop_signal(); ++number) {
-      if (size_t length = tokenizer_.encode(line).size(); length > size_t(decoder_.context())) {
-        std::fprintf(stderr, "[too long: %zu tokens; the context is %d]\n", length, decoder_.context());
-        continue;
-      }
-      std::vector<Ending> endings =
-          continue_({prompt_tokens(line, "the line")}, number, [](int, const std::string& piece) { show(piece); });
-      show("\n");
-      std::fprintf(stderr, "[%s]\n", describe(endings[0]));
-    }
-    std::fputs("\n", stderr);
-  }
-
- private:
-  // An empty prompt is end-of-text.
-  std::vector<int> prompt_tokens(const std::string& prompt, const std::string& which) const {
-    std::vector<int> tokens;
-    if (!prompt.empty()) tokens = tokenizer_.encode(prompt);
-    if (tokens.empty() && decoder_.end_of_text() < 0)
-      fail("%s is empty, and this model has no end-of-text to begin with: give it some text", which.c_str());
-    if (tokens.empty()) tokens = {decoder_.end_of_text()};
-    if (int(tokens.size()) > decoder_.context())
-      fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), decoder_.context());
-    return tokens;
-  }
-
-  // A text that ends there is cut; one that ends elsewhere ends as it was asked to.
-  void tell_of_context(Ending ending, const std::string& which) const {
-    if (ending != Ending::context) return;
-    std::fprintf(stderr, "[%s: %s, %d tokens]\n", which.c_str(), describe(ending), decoder_.context());
-  }
-
-  std::vector<Ending> continue_(const std::vector<std::vector<int>>& prompts, int64_t first_number,
-                                const std::function<void(int, const std::string&)>& say) {
-    return generate(decoder_, tokenizer_, prompts, first_number, o_.generation, say, [] { return stop_signal() != 0; });
-  }
-
-  const SampleOptions& o_;
-  const Tokenizer& tokenizer_;
-  Weights weights_;
-  Decoder decoder_;
-};
+bool interrupted() { return stop_signal() != 0; }
 
 // One prompt a line; a carriage return before the line's end is part of it.
 std::vector<std::string> read_prompts(const std::string& path) {
@@ -202,57 +81,197 @@ std::vector<std::string> read_prompts(const std::string& path) {
   return prompts;
 }
 
+// Continues texts with a model, and shows them.
+class Speaker {
+ public:
+  // answers: a text that ends with a question of the corpus ends after its answer.
+  Speaker(const SampleOptions& o, Inference& model, bool answers) : o_(o), model_(model), answers_(answers) {}
+
+  // Streams one text.
+  void one(const std::string& prompt, const std::string& which) {
+    std::vector<int> tokens = tokens_of(prompt, which);
+    if (o_.echo) show(prompt);
+    std::string said;
+    Continuation text = stream(prompt, tokens, 0, &said);
+    show("\n");
+    tell_of_context(text.ending, which);
+    if (answers_) tell_what_is_right(prompt, said);
+  }
+
+  // Many prompts, some at a time; each text is printed when its group is done, in the file's order.
+  void many(const std::vector<std::string>& prompts) {
+    std::vector<std::vector<int>> tokens;
+    auto which = [&](size_t i) { return text("prompt %zu of %s", i + 1, o_.source().c_str()); };
+    for (size_t i = 0; i < prompts.size(); ++i) tokens.push_back(tokens_of(prompts[i], which(i)));
+    for (size_t first = 0; first < prompts.size() && !interrupted(); first += size_t(o_.batch)) {
+      size_t end = std::min(prompts.size(), first + size_t(o_.batch));
+      Generation g = o_.request.generation;
+      for (size_t i = first; i < end; ++i) g.most.push_back(most_tokens(prompts[i]));
+      std::vector<std::string> said(end - first);
+      std::vector<Continuation> texts = generate(
+          model_.decoder(), model_.tokenizer(), {tokens.begin() + first, tokens.begin() + end}, int64_t(first), g,
+          [&](int i, const std::string& piece) { said[size_t(i)] += piece; }, interrupted);
+      for (size_t i = first; i < end; ++i) {
+        print(prompts[i], texts[i - first], said[i - first], int64_t(i));
+        tell_of_context(texts[i - first].ending, which(i));
+      }
+    }
+  }
+
+  // Each line is a prompt of its own; the model has been trained on single texts.
+  void converse() {
+    std::vector<std::string> welcome = {o_.model + ",", text("mode %s,", name_of(o_.request.generation.mode)),
+                                        text("context %d tokens.", model_.config().context),
+                                        "Type the beginning of a text; Ctrl-D ends."};
+    std::fputs(wrapped(welcome, 0, stderr).c_str(), stderr);
+    std::string line;
+    for (int64_t number = 0; std::fputs("> ", stderr), std::getline(std::cin, line) && !interrupted(); ++number) {
+      if (size_t length = model_.tokenizer().encode(line).size(); length > size_t(model_.config().context)) {
+        std::fprintf(stderr, "[too long: %zu tokens; the context is %d]\n", length, model_.config().context);
+        continue;
+      }
+      std::string said;
+      Continuation text = stream(line, tokens_of(line, "the line"), number, &said);
+      show("\n");
+      std::fprintf(stderr, "[%s]\n", describe(text.ending));
+    }
+    std::fputs("\n", stderr);
+  }
+
+ private:
+  std::vector<int> tokens_of(const std::string& prompt, const std::string& which) const {
+    return prompt_tokens(prompt, which, model_.tokenizer(), model_.config());
+  }
+  int most_tokens(const std::string& prompt) const {
+    std::optional<Puzzle> puzzle;
+    if (answers_) puzzle = read_question(prompt);
+    return puzzle ? tokenize(*puzzle, model_.tokenizer()).answers[0].length : o_.request.generation.tokens;
+  }
+  Continuation stream(const std::string& prompt, const std::vector<int>& tokens, int64_t number, std::string* said) {
+    Generation g = o_.request.generation;
+    g.most = {most_tokens(prompt)};
+    auto say = [&](int, const std::string& piece) { show(piece), *said += piece; };
+    return generate(model_.decoder(), model_.tokenizer(), {tokens}, number, g, say, interrupted)[0];
+  }
+  void print(const std::string& prompt, const Continuation& text, const std::string& said, int64_t number) const {
+    if (!o_.json) return show((o_.echo ? prompt : "") + said + "\n");
+    Json json = to_json(text, said, o_.request.generation);
+    std::vector<std::pair<std::string, Json>> first = {{"number", number}};
+    if (o_.echo) first.push_back({"prompt", prompt});
+    json.members.insert(json.members.begin(), first.begin(), first.end());
+    show(write_json(json) + "\n");
+  }
+  // A text that ends there is cut; one that ends elsewhere ends as it was asked to.
+  void tell_of_context(Ending ending, const std::string& which) const {
+    if (ending != Ending::context) return;
+    std::fprintf(stderr, "[%s: %s, %d tokens]\n", which.c_str(), describe(ending), model_.config().context);
+  }
+  // Of a model that answers puzzles.
+  void tell_what_is_right(const std::string& prompt, const std::string& said) const {
+    std::optional<Puzzle> puzzle = read_question(prompt);
+    std::string answer = puzzle ? puzzle->text.substr(prompt.size()) : "";
+    std::string note = !puzzle          ? "this model was trained to answer puzzles: other texts make it say anything"
+                       : said == answer ? "right"
+                                        : "wrong: " + answer + " is right";
+    std::fprintf(stderr, "[%s]\n", note.c_str());
+  }
+
+  const SampleOptions& o_;
+  Inference& model_;
+  bool answers_;
+};
+
+// A terminal is asked for questions; anything else gets one held-out puzzle.
+void ask(Quiz& quiz, bool terminal) {
+  show(quiz.held_out());
+  if (!terminal) return;
+  std::fputs(quiz.welcome().c_str(), stderr);
+  std::string line;
+  while (std::fputs("> ", stderr), std::getline(std::cin, line) && !interrupted())
+    show(line.empty() ? quiz.held_out() : quiz.answer(line));
+  std::fputs("\n", stderr);
+}
+
+void serve(Inference& model, const Request& defaults, DecodeMode best) {
+  std::string line;
+  for (int64_t number = 1; std::getline(std::cin, line) && !interrupted(); ++number) {
+    std::string where = text("line %lld", (long long)number);
+    show(write_json(answer_request(model, line, defaults, best, where, interrupted)) + "\n");
+  }
+}
+
+void check_flags(const Flags& flags, const SampleOptions& o) {
+  if (flags.given("prompt") && flags.given("prompts")) fail("--prompt and --prompts exclude each other");
+  for (const char* flag : {"prompt", "prompts", "batch", "echo", "json"})
+    if (o.serve && flags.given(flag)) fail("--serve takes its texts from requests: leave out --%s", flag);
+  if (o.request.logprobs && !o.json && !o.serve)
+    fail("--logprobs goes with --json or --serve: texts have no room for them");
+}
+
+bool samples(const Flags& flags) {
+  for (const char* flag : {"temperature", "top-k", "top-p", "seed"})
+    if (flags.given(flag)) return true;
+  return false;
+}
+
+// Does somebody want texts, rather than to see what the model can do?
+bool wants_texts(const Flags& flags) {
+  for (const char* flag : {"prompt", "tokens", "stop", "json", "echo"})
+    if (flags.given(flag)) return true;
+  return samples(flags);
+}
+
+Quiz quiz_for(const TaskMix& mix, const Checkpoint& checkpoint, const Inference& model, const Request& request) {
+  Quiz::Setting setting{mix, recorded_seed(checkpoint), {request.generation.mode}, request.generation.prefill_passes};
+  if (request.mode.empty())
+    setting.modes = modes_of(as_trained(model.config(), feedback_is_trained(checkpoint, model.config())));
+  return Quiz(model.kernels(), model.config(), model.params(), model.tokenizer(), setting);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return run_program("sample", [&] {
     SampleOptions o;
-    Flags flags("./sample", "Continues prompts with a trained model; on a terminal without a prompt it converses.");
+    Flags flags("./sample",
+                "Continues prompts with a trained model. On a terminal without a prompt it converses, or asks puzzles "
+                "where the model was trained on the built-in corpus.");
     add_flags(flags, o);
     flags.parse(argc, argv);
-    if (flags.given("prompt") && flags.given("prompts")) fail("--prompt and --prompts exclude each other");
+    check_flags(flags, o);
 
     start_threads(o.threads);
     Checkpoint checkpoint = find_checkpoint(o.model, kTrainOrNameAModel);
     ModelConfig config = read_config(checkpoint);
-    Tokenizer tokenizer = read_tokenizer(checkpoint, config.vocab, config.end_of_text, o.tokenizer);
-    bool feedback = config.fusion != Fusion::none;
-    if (o.mode.empty()) o.mode = feedback_is_trained(checkpoint, config) ? "soft" : "standard";
-    o.generation.mode = decode_mode_named(o.mode);
-    if (!feedback && o.generation.mode != DecodeMode::standard)
-      fail("--mode %s needs a model with feedback; %s has none", o.mode.c_str(), checkpoint.folder().c_str());
-    o.generation.seed = uint64_t(o.seed), o.generation.stops = split_stops(o.stop);
+    DecodeMode best = feedback_is_trained(checkpoint, config) ? DecodeMode::soft : DecodeMode::standard;
+    resolve(o.request, config, best);
 
-    bool asked = flags.given("prompt") || flags.given("prompts"), converses = !asked && isatty(0) && isatty(1);
-    std::vector<std::string> prompts;
-    if (!o.prompts.empty()) {
-      prompts = read_prompts(o.prompts);
-      if (prompts.empty()) fail("--prompts: %s holds no prompts", o.source().c_str());
-    } else if (!asked && !isatty(0)) {
-      o.prompts = "-";
-      prompts = read_prompts("-");  // where there is nothing, a new text begins
+    std::vector<std::string> prompts = {o.prompt};
+    if (!flags.given("prompt") && !flags.given("prompts") && !isatty(0) && !o.serve) o.prompts = "-";
+    if (!o.prompts.empty()) prompts = read_prompts(o.prompts);
+    if (prompts.empty() && flags.given("prompts")) fail("--prompts: %s holds no prompts", o.source().c_str());
+    bool nothing_asked = !flags.given("prompt") && !o.serve && (prompts.empty() || o.prompts.empty());
+    if (prompts.empty()) prompts = {""};  // where there is nothing, a new text begins
+    bool terminal = isatty(0) && isatty(1);
+
+    std::optional<TaskMix> mix = mix_of(checkpoint);
+    if (mix && !samples(flags)) o.request.generation.sampling.temperature = 0;  // the answer that is likeliest
+    o.inference.sequences = std::clamp(int(prompts.size()), 1, o.batch);
+    Inference model(checkpoint, o.inference);
+    catch_stop_signals((nothing_asked && terminal) || o.serve);
+    Speaker speaker(o, model, mix && !flags.given("tokens"));
+    if (o.serve) {
+      serve(model, o.request, best);
+    } else if (nothing_asked && mix && !wants_texts(flags)) {
+      Quiz quiz = quiz_for(*mix, checkpoint, model, o.request);
+      ask(quiz, terminal);
+    } else if (nothing_asked && terminal && !o.json) {
+      speaker.converse();
+    } else if (prompts.size() > 1 || o.json) {
+      speaker.many(prompts);
+    } else {
+      speaker.one(prompts[0], o.prompts.empty() ? "--prompt" : "the prompt of " + o.source());
     }
-    if (prompts.size() <= 1 && !converses) {
-      if (!prompts.empty()) o.prompt = prompts[0];
-      prompts.clear();
-    }
-    int sequences = std::max(1, std::min(o.batch, int(prompts.size())));
-    Plan plan;
-    const Kernels& kernels = kernels_for_weights(o);
-    Weights::plan_memory(plan, kernels, param_layout(config));
-    Decoder::plan_memory(plan, kernels, config, Sampler::limits(o, kernels, config, sequences));
-    require_memory(kernels, plan);
-    Model model(config);
-    read_params(model, checkpoint);
-    if (o.weights == "bf16") round_to_bf16(model);
-    catch_stop_signals(converses);
-    Sampler sampler(o, kernels, model, tokenizer, sequences);
-    if (converses)
-      sampler.converse();
-    else if (!prompts.empty())
-      sampler.many(prompts);
-    else
-      sampler.one(o.prompt, o.prompts.empty() ? "--prompt" : "the prompt of " + o.source());
     return stop_signal() ? 128 + stop_signal() : 0;
   });
 }

@@ -13,6 +13,7 @@
 #include "flops.h"
 #include "generate.h"
 #include "program.h"
+#include "questions.h"
 #include "random.h"
 #include "signals.h"
 
@@ -306,11 +307,6 @@ static bool ends_with_table(const std::string& log, int64_t step) {
 // A prompt to begin with, from the held-out part: a puzzle up to its first answer, or a text's first words.
 std::string Trainer::first_prompt() const {
   int context = o_.model.context;
-  for (const Puzzle& puzzle : data_.puzzles) {
-    if (puzzle.answers.empty() || puzzle.answers[0].start == 0 || puzzle.answers[0].start >= context) continue;
-    std::string prompt = puzzle.text.substr(0, size_t(puzzle.answers[0].start));
-    if (prompt.find('\n') == std::string::npos) return prompt;
-  }
   if (!data_.tokenizer.reads_text()) return "";
   std::string words = data_.tokenizer.decode(sample_prompt(0, std::min(8, context / 2)));
   words = words.substr(0, words.find('\n')).substr(0, 32);
@@ -319,9 +315,10 @@ std::string Trainer::first_prompt() const {
 }
 
 std::string Trainer::talk_line() const {
+  std::string command = sibling(o_.program, "sample") + " --model " + shell_word(o_.out);
+  if (data_.made && !main_tasks(parse_task_mix(o_.data)).empty()) return command;  // it asks puzzles
   std::string prompt = first_prompt();
-  return sibling(o_.program, "sample") + " --model " + shell_word(o_.out) +
-         (feedback_trained() ? " --mode soft" : " --mode standard") +
+  return command + (feedback_trained() ? " --mode soft" : " --mode standard") +
          (prompt.empty() ? "" : " --prompt " + shell_word(prompt));
 }
 

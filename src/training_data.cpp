@@ -12,11 +12,6 @@ namespace {
 
 constexpr int64_t kLooked = 10'000'000;  // tokens that are looked through for what is said about them
 
-bool names_corpus(const std::string& data) {
-  return data.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789=,.") == std::string::npos &&
-         data.find(".txt") == std::string::npos && data[0] >= 'a' && data[0] <= 'z';
-}
-
 int64_t count_tokens(const std::vector<Tokens>& shards) {
   int64_t total = 0;
   for (const Tokens& shard : shards) total += shard.size();
@@ -262,10 +257,18 @@ TrainingData map_token_files(const DataOptions& o) {
 
 bool names_token_files(const DataOptions& o) { return o.format != "text" && names_shards(o.data); }
 
+bool names_corpus(const DataOptions& o) {
+  const std::string& data = o.data;
+  bool is_mix = data.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789=,.") == data.npos &&
+                data.find(".txt") == data.npos && data[0] >= 'a' && data[0] <= 'z';
+  return is_mix && o.format != "text" && !names_token_files(o) && !file_exists(data);
+}
+
 TrainingData read_training_data(const DataOptions& o) {
   if (o.data.empty()) fail("--data is empty; give token files, a text file, sums, all, or a mix like sums=8,cups=1");
-  bool is_text = o.format == "text" || file_exists(o.data) || !names_corpus(o.data);
-  TrainingData data = names_token_files(o) ? map_token_files(o) : is_text ? read_text_data(o) : make_corpus_data(o);
+  TrainingData data = names_token_files(o) ? map_token_files(o)
+                      : names_corpus(o)    ? make_corpus_data(o)
+                                           : read_text_data(o);
   if (!data.tokenizer.reads_text())
     data.description.push_back(text("no tokenizer beside them: ids only, taken for %s",
                                     data.tokenizer.vocab() == 50257 ? "GPT-2's" : "Llama 3's"));

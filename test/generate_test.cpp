@@ -119,6 +119,7 @@ struct Told {
   std::vector<std::string> texts;
   std::vector<std::vector<std::string>> pieces;
   std::vector<Ending> endings;
+  std::vector<Continuation> said;
 };
 
 Told tell(
@@ -126,9 +127,10 @@ Told tell(
     std::function<bool()> interrupted = [] { return false; }) {
   Told told;
   told.texts.resize(prompts.size()), told.pieces.resize(prompts.size());
-  told.endings = generate(
+  told.said = generate(
       decoder, Tokenizer(), prompts, first_number, g,
       [&](int i, const std::string& text) { told.texts[i] += text, told.pieces[i].push_back(text); }, interrupted);
+  for (const Continuation& text : told.said) told.endings.push_back(text.ending);
   return told;
 }
 
@@ -334,6 +336,40 @@ TEST(Generate, APrefixOfALongerTextIsTheShorterText) {
   g.tokens = 5;
   std::string shorter = babbler.tell({encode("p")}, g).texts[0];
   EXPECT_EQ(longer.substr(0, shorter.size()), shorter);
+}
+
+// --- Probabilities ---------------------------------------------------------------------------------------------------
+
+TEST(LogProbability, IsThatOfTheSoftmax) {
+  const float logits[] = {0, 1, -2, 100};
+  double total = 0;
+  for (float logit : logits) total += std::exp(double(logit));
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(log_probability(logits, 4, i), double(logits[i]) - std::log(total), 1e-12);
+  const float equal[] = {7, 7, 7};
+  EXPECT_NEAR(log_probability(equal, 3, 1), -std::log(3.0), 1e-15);
+}
+
+TEST(Score, GivesAContinuationTheLogprobsThatItHadWhenItWasDrawn) {
+  Automaton automaton("abcdefgh", 32);
+  Decoder decoder(cpu_kernels(), automaton.config(), automaton.params(), {});
+  for (DecodeMode mode : {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential}) {
+    Generation g = drawn(6, 3, {.temperature = 50});
+    g.mode = mode, g.logprobs = true;
+    Continuation said = tell(decoder, {encode("abc")}, g).said[0];
+    ASSERT_EQ(said.logprobs.size(), said.tokens.size());
+    EXPECT_EQ(score(decoder, encode("abc"), said.tokens, mode), said.logprobs);
+  }
+  EXPECT_TRUE(score(decoder, encode("abc"), {}, DecodeMode::soft).empty());
+  EXPECT_TRUE(tell(decoder, {encode("abc")}, drawn(6, 3)).said[0].logprobs.empty()) << "where none are wanted";
+}
+
+TEST(Generate, EachPromptMayHaveItsOwnMostTokens) {
+  Automaton automaton("abcdefgh", 32);
+  Decoder decoder(cpu_kernels(), automaton.config(), automaton.params(), {.sequences = 3});
+  Generation g = greedy(256);
+  g.most = {2, 0, 4};
+  Told told = tell(decoder, {encode("a"), encode("a"), encode("b")}, g);
+  EXPECT_EQ(told.texts, (std::vector<std::string>{"bc", "", "cdef"}));
 }
 
 TEST(Ending, IsDescribedInWords) {

@@ -250,3 +250,156 @@ TEST_F(SampleTest, MissingAndBrokenModelsAreNamed) {
   expect_refused(run("sample", {"--model", *bench / "plain", "--mode", "soft"}), "sample",
                  "needs a model with feedback");
 }
+
+// --- Models of the built-in corpus
+
+namespace {
+
+struct PuzzleTest : testing::Test {
+  static void SetUpTestSuite() {
+    bench = new Bench;
+    bench->train({"--data", "sums", "--steps", "20", "--width", "16", "--heads", "2", "--batch", "2", "--passes", "2",
+                  "--eval-every", "0", "--out", *bench / "model", "--threads", "1"});
+  }
+  static void TearDownTestSuite() { delete bench; }
+  static Ran sample(const Words& words, const Setting& setting = {}) {
+    Ran ran = run("sample", Words{"--model", *bench / "model", "--threads", "1"} + words, setting);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return ran;
+  }
+  static inline Bench* bench = nullptr;
+};
+
+}  // namespace
+
+TEST_F(PuzzleTest, WithoutAPromptAHeldOutPuzzleIsAnsweredInEveryMode) {
+  Words lines = lines_of(sample({}).out);
+  ASSERT_EQ(lines.size(), 5u);
+  const char* names[] = {"right", "STANDARD", "SOFT", "FUSED", "SEQUENTIAL"};
+  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lines[i].rfind(std::string("  ") + names[i], 0), 0u) << lines[i];
+  EXPECT_TRUE(has(lines[1], " of ") && has(lines[1], "?")) << lines[1];
+  EXPECT_EQ(lines_of(sample({"--mode", "fused"}).out).size(), 2u);
+  EXPECT_EQ(sample({}).out, sample({}).out);
+}
+
+TEST_F(PuzzleTest, ATypedQuestionIsAnsweredInEveryModeBesideTheRightAnswer) {
+  Setting setting;
+  setting.terminal = true;
+  Running running({program_path("sample"), "--model", *bench / "model", "--threads", "1"}, setting);
+  running.type("0212?\nhello\n" + std::string(60, '0') + "?\n\n");
+  running.type("\4");
+  Ran ran = running.wait();
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(has(ran.err, "sums: ? asks for the sum") && has(ran.err, "  0212?\n")) << ran.err;
+  EXPECT_TRUE(has(ran.out, "  right       2\r\n  STANDARD    ")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "no question of this model's puzzles: type one like 0212?")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "too long: ")) << ran.out;
+}
+
+TEST_F(PuzzleTest, ATextThatEndsWithAQuestionEndsAfterTheAnswer) {
+  Ran ran = sample({"--prompt", "0212?"});
+  EXPECT_EQ(ran.out, sample({"--prompt", "0212?", "--temperature", "0"}).out) << "the likeliest answer";
+  EXPECT_TRUE(ran.err == "[right]\n" || ran.err == "[wrong: 2 is right]\n") << ran.err;
+  EXPECT_TRUE(has(sample({"--prompt", "hello"}).err, "trained to answer puzzles"));
+  auto tokens = [](const Words& words) {
+    return parse_json(sample(words + Words{"--json"}).out, "json").get("tokens", "json").items.size();
+  };
+  EXPECT_EQ(tokens({"--prompt", "0212?"}), 1u);
+  EXPECT_EQ(tokens({"--prompt", "hello", "--tokens", "9"}), 9u);
+  EXPECT_EQ(tokens({"--prompt", "0212?", "--tokens", "9"}), 9u) << "as many as are asked for";
+}
+
+TEST_F(PuzzleTest, ARunsLastLineAsksPuzzles) {
+  Ran ran = run("train", {"--resume", *bench / "model", "--threads", "1"});
+  EXPECT_TRUE(has(ran.out, "sample --model " + *bench / "model" + "\n")) << ran.out;
+}
+
+// --- For programs
+
+namespace {
+
+Json object_in(const std::string& line) { return parse_json(line, "a line"); }
+
+std::vector<Json> served(const Words& words, const std::string& requests) {
+  Ran ran = run("sample", words + Words{"--serve", "--threads", "1"}, with_input(requests));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  std::vector<Json> answers;
+  for (const std::string& line : lines_of(ran.out)) answers.push_back(object_in(line));
+  return answers;
+}
+
+}  // namespace
+
+TEST_F(SampleTest, JsonHasTheTextItsTokensAndWhyItEnds) {
+  Words words = {"--prompt", "the ", "--tokens", "5", "--mode", "fused"};
+  Json json = object_in(said(words + Words{"--json", "--logprobs"}));
+  EXPECT_EQ("the " + json.get_string("text", "json") + "\n", said(words));
+  EXPECT_EQ(json.get_string("prompt", "json"), "the ");
+  EXPECT_EQ(json.get_string("mode", "json"), "fused");
+  EXPECT_EQ(json.get_string("finish_reason", "json"), "length");
+  EXPECT_EQ(json.get("tokens", "json").items.size(), 5u);
+  ASSERT_EQ(json.get("logprobs", "json").items.size(), 5u);
+  for (const Json& logprob : json.get("logprobs", "json").items) EXPECT_LE(logprob.number, 0);
+
+  Words lines = lines_of(said({"--json", "--no-echo", "--tokens", "40"}, with_input("the cat\na mat\n")));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(object_in(lines[1]).get_int("number", "json"), 1);
+  EXPECT_EQ(object_in(lines[1]).find("prompt"), nullptr);
+  EXPECT_EQ(object_in(lines[1]).find("logprobs"), nullptr);
+  EXPECT_EQ(object_in(lines[0]).get_string("finish_reason", "json"), "context");
+}
+
+TEST_F(SampleTest, ServesRequestsALineEach) {
+  std::vector<Json> answers =
+      served({"--model", *bench / "model", "--tokens", "4"},
+             "{\"prompt\": \"the \"}\n{\"prompt\": \"the \", \"tokens\": 2, \"mode\": \"standard\", \"seed\": 3, "
+             "\"id\": {\"a\": 1}}\n{\"prompt\": [116, 104, 101, 32]}\n{\"prompt\": \"the \", \"continuation\": "
+             "\"cat\", \"id\": 4}\n{}\n");
+  ASSERT_EQ(answers.size(), 5u);
+  EXPECT_EQ("the " + answers[0].get_string("text", "0") + "\n", said({"--prompt", "the ", "--tokens", "4"}));
+  EXPECT_EQ("the " + answers[1].get_string("text", "1") + "\n",
+            said({"--prompt", "the ", "--tokens", "2", "--mode", "standard", "--seed", "3"}));
+  EXPECT_EQ(write_json(answers[1].get("id", "1")), "{\"a\": 1}");
+  EXPECT_EQ(answers[2].get_string("text", "2"), answers[0].get_string("text", "0")) << "the same prompt as ids";
+  EXPECT_EQ(answers[3].get("logprobs", "3").items.size(), 3u);
+  double sum = 0;
+  for (const Json& logprob : answers[3].get("logprobs", "3").items) sum += logprob.number;
+  EXPECT_EQ(answers[3].get_number("logprob", "3"), sum);
+  EXPECT_EQ(answers[4].find("error"), nullptr) << "a new text from end-of-text";
+}
+
+TEST_F(SampleTest, ARequestThatIsWrongIsAnsweredAndTheNextOneServed) {
+  std::string requests;
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"x", "line 1:1:1: expected a value"},
+      {"[1]", "line 2: a request is an object"},
+      {"", "line 3:1:1"},
+      {"{\"id\": 5, \"token\": 3}", "line 4: unknown flag token; did you mean tokens?"},
+      {"{\"id\": 5, \"tokens\": -1}", "line 5: tokens: -1 is too small"},
+      {"{\"id\": 5, \"tokens\": \"many\"}", "line 6: tokens"},
+      {"{\"id\": 5, \"mode\": \"loud\"}", "line 7: mode: `loud` is not one of"},
+      {"{\"id\": 5, \"prompt\": 3}", "line 8: `prompt` should be a string"},
+      {"{\"id\": 5, \"prompt\": [1.5]}", "line 9: `prompt` should be a text or a list of ids"},
+      {"{\"id\": 5, \"prompt\": [900]}", "the prompt has the id 900; this model's go from 0 to 256"},
+      {"{\"id\": 5, \"stop\": [3]}", "line 11: `stop` should be a string"},
+      {"{\"id\": 5, \"prompt\": \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}", "the prompt has 37 tokens"},
+      {"{\"id\": 5, \"prompt\": \"xxxxxxxxxxxxxxxx\", \"continuation\": \"xxxxxxxxxxxxxxxxxx\"}", "have 34 tokens"},
+      {"{\"id\": 5, \"prompt\": \"a\", \"prompt\": \"b\"}", "line 14"}};
+  for (const auto& [line, error] : kWrong) requests += std::string(line) + "\n";
+  std::vector<Json> answers = served({"--model", *bench / "model"}, requests + "{\"tokens\": 1, \"stop\": []}");
+  ASSERT_EQ(answers.size(), std::size(kWrong) + 1);
+  for (size_t i = 0; i < std::size(kWrong); ++i) {
+    EXPECT_TRUE(has(answers[i].get_string("error", "an answer"), kWrong[i].second)) << write_json(answers[i]);
+    EXPECT_EQ(answers[i].find("id") != nullptr, i > 2 && i < 13) << kWrong[i].first;
+  }
+  EXPECT_EQ(answers.back().find("error"), nullptr);
+}
+
+TEST_F(SampleTest, AnAnswerComesBeforeTheNextRequestIsRead) {
+  Ran ran = shell("(echo '{\"tokens\": 1}'; sleep 0.3; test -s " + (*bench / "answers") + " || echo late >&2) | " +
+                  program_path("sample") + " --threads 1 --serve --model " + (*bench / "model") + " > " +
+                  (*bench / "answers"));
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.err, "");
+}
