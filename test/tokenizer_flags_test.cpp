@@ -332,7 +332,8 @@ TEST(Messages, NameOnlyFlagsOfTheProgramsThatSayThem) {
         std::string flag = line.substr(at, end - at);
         if (flag.size() < 4 || line[at - 1] == '-') continue;
         for (const std::string& program : programs == said_by.end() ? Words{"train"} : programs->second)
-          EXPECT_TRUE(has(help[program], flag + " ") || has(help[program], "--[no-]" + flag.substr(2)))
+          EXPECT_TRUE(has(help[program], flag + " ") || has(help[program], flag + ",") ||
+                      has(help[program], "--[no-]" + flag.substr(2)))
               << file << " names " << flag << ", which ./" << program << " has not: " << line;
         ++found;
       }
