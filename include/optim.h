@@ -9,6 +9,8 @@
 #include "params.h"
 
 enum class OptimizerKind { adamw, normuon };
+// After the warm-up: constant, then a linear fall over the last part of the run; or half a cosine over all of it.
+enum class ScheduleKind { wsd, cosine };
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;
@@ -16,13 +18,15 @@ struct OptimizerOptions {
   float weight_decay = -1;  // below 0: adamw 0.1, normuon 0.01; on matrices other than the embedding
   float clip = 1;           // largest gradient norm; 0: none
   int warmup = 200;         // steps of linear warm-up
-  float cooldown = 0.25f;   // the last part of the run, in which lr falls linearly to zero
-  float z_loss = 1e-5f;     // during the cooldown
+  ScheduleKind schedule = ScheduleKind::wsd;
+  float cooldown = 0.25f;  // of wsd: the last part of the run, in which lr falls linearly to min_lr
+  float min_lr = 0;        // where lr ends
+  float z_loss = 1e-5f;    // during the cooldown
 
   void resolve(int width);  // fills in the kind's own defaults
 };
 
-// Warm-up, stable, decay: the share of the peak learning rate at a step, in (0, 1].
+// The share of the peak learning rate at a step, in (0, 1].
 double schedule(const OptimizerOptions&, int64_t step, int64_t steps);
 bool in_cooldown(const OptimizerOptions&, int64_t step, int64_t steps);
 

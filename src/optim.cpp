@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "error.h"
+#include "exact.h"
 
 void OptimizerOptions::resolve(int width) {
   bool adam = kind == OptimizerKind::adamw;
@@ -13,13 +14,24 @@ void OptimizerOptions::resolve(int width) {
 }
 
 bool in_cooldown(const OptimizerOptions& o, int64_t step, int64_t steps) {
-  return double(step) >= double(steps) * (1 - double(o.cooldown)) && o.cooldown > 0;
+  return o.schedule == ScheduleKind::wsd && o.cooldown > 0 && double(step) >= double(steps) * (1 - double(o.cooldown));
+}
+
+// How much of the way from the peak down to min_lr is left, after the warm-up.
+static double height(const OptimizerOptions& o, int64_t step, int64_t steps) {
+  if (o.schedule == ScheduleKind::cosine) {
+    constexpr double kPi = 3.14159265358979323846;
+    double done = double(step - o.warmup) / double(std::max<int64_t>(1, steps - o.warmup));
+    return 0.5 * (1 + exact_cos(kPi * std::clamp(done, 0.0, 1.0)));
+  }
+  double left = double(steps - step), falling = double(steps) * double(o.cooldown);
+  return in_cooldown(o, step, steps) ? std::clamp(left / falling, 0.0, 1.0) : 1;
 }
 
 double schedule(const OptimizerOptions& o, int64_t step, int64_t steps) {
-  double share = o.warmup > 0 ? std::min(1.0, double(step + 1) / o.warmup) : 1;
-  double left = double(steps - step), falling = double(steps) * double(o.cooldown);
-  return in_cooldown(o, step, steps) ? share * std::clamp(left / falling, 0.0, 1.0) : share;
+  double rise = o.warmup > 0 ? std::min(1.0, double(step + 1) / o.warmup) : 1;
+  double least = o.lr > 0 ? double(o.min_lr) / double(o.lr) : 0;
+  return rise * (least + (1 - least) * height(o, step, steps));
 }
 
 namespace {

@@ -337,6 +337,31 @@ TEST(Schedule, WarmUpAndCooldownMayBeMissing) {
   EXPECT_DOUBLE_EQ(schedule(o, 75, 100), 0.25);
 }
 
+TEST(Schedule, ACosineFallsFromTheWarmUpToTheEnd) {
+  OptimizerOptions o;
+  o.schedule = ScheduleKind::cosine, o.warmup = 100;
+  EXPECT_DOUBLE_EQ(schedule(o, 49, 1100), 0.5);
+  EXPECT_EQ(schedule(o, 99, 1100), 1);
+  EXPECT_EQ(schedule(o, 100, 1100), 1);
+  EXPECT_DOUBLE_EQ(schedule(o, 600, 1100), 0.5);
+  EXPECT_DOUBLE_EQ(schedule(o, 850, 1100), 0.5 * (1 - std::sqrt(0.5)));
+  EXPECT_GT(schedule(o, 1099, 1100), 0);
+  EXPECT_LT(schedule(o, 1099, 1100), 1e-5);
+  EXPECT_FALSE(in_cooldown(o, 1099, 1100)) << "nothing of what belongs to a cooldown";
+  EXPECT_DOUBLE_EQ(schedule(o, 9, 20), 0.1) << "a run that ends within its warm-up";
+}
+
+TEST(Schedule, EndsAtTheLeastLearningRate) {
+  OptimizerOptions o;
+  o.lr = 1e-3f, o.min_lr = 1e-4f, o.warmup = 0;
+  EXPECT_EQ(schedule(o, 2000, 4000), 1);
+  EXPECT_NEAR(schedule(o, 3500, 4000), 0.55, 1e-6);
+  EXPECT_NEAR(schedule(o, 3999, 4000), 0.1009, 1e-6);
+  o.schedule = ScheduleKind::cosine;
+  EXPECT_NEAR(schedule(o, 2000, 4000), 0.55, 1e-6);
+  EXPECT_NEAR(schedule(o, 3999, 4000), 0.1, 1e-6);
+}
+
 TEST(OptimizerOptions, FillInTheKindsOwnDefaults) {
   OptimizerOptions adam, muon, own;
   muon.kind = OptimizerKind::normuon, own.lr = 0.5f, own.weight_decay = 0;
