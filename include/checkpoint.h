@@ -25,12 +25,20 @@ struct CheckpointContents {
   std::string tokenizer = {};  // tokenizer.json; empty: none
 };
 
-// Writes OUT/step_%08d and returns its path; then keeps only the newest `keep` whole checkpoints (0: all), the one just
-// written always among them; an old one that cannot be removed is a warning. A failure (a full disk, an unwritable
+// Which checkpoints stay: those of steps that are multiples of `every` for good (0: none), and of the others the newest
+// (0: all).
+struct Keep {
+  int newest = 0;
+  int64_t every = 0;
+  bool for_good(int64_t step) const { return every > 0 && step % every == 0; }
+};
+
+// Writes OUT/step_%08d and returns its path; then removes whole checkpoints that need not stay, never the one just
+// written; an old one that cannot be removed is a warning. A failure (a full disk, an unwritable
 // folder) leaves every earlier checkpoint as it was and removes the partial one. Partial folders that a kill left
 // behind are removed first. Saving a step that is already there replaces it, still never leaving none. One process at a
 // time may save in OUT (see FolderLock).
-std::string save_checkpoint(const std::string& out, int64_t step, const CheckpointContents& contents, int keep);
+std::string save_checkpoint(const std::string& out, int64_t step, const CheckpointContents& contents, Keep keep);
 
 // The step in a folder's name (step_00001000 → 1000), or −1.
 int64_t checkpoint_step(const std::string& path);

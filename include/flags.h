@@ -43,8 +43,9 @@ class Flags {
 
   // Prints --help and exits 0; fails on mistakes.
   void parse(int argc, char** argv);
-  bool has(const std::string& name) const;    // is there such a flag?
-  bool given(const std::string& name) const;  // on the command line or in --config
+  bool has(const std::string& name) const;           // is there such a flag?
+  bool given(const std::string& name) const;         // on the command line or in --config
+  std::string value(const std::string& name) const;  // as text
   // Every flag and its value as text, in the order added: for a checkpoint's record and for `--config` files.
   std::vector<std::pair<std::string, std::string>> values() const;
   // Sets a flag as if given in a file (a resumed run takes the recorded values); `given` stays as it was.

@@ -15,6 +15,7 @@
 #include "model.h"
 #include "optim.h"
 #include "passes.h"
+#include "spikes.h"
 #include "training_data.h"
 
 struct TrainOptions {
@@ -26,21 +27,23 @@ struct TrainOptions {
   std::string data = "sums", format, pack = "documents";
   TokenizerFlags tokenizer;
   int vocab = 512;
-  int64_t val_tokens = kHeldOutTokens;
-  int64_t final_eval = 0;  // tokens of the final evaluation; 0: what takes about a tenth of the training
+  int64_t val_tokens = 8192;  // of an evaluation on the way
+  int64_t final_eval = 0;     // tokens of the final evaluation; 0: what takes about a tenth of the training
   std::string eval_passes = kReportedPasses;
   float epochs = 0;
+  int64_t tokens = 0;  // of the run; 0: --steps or --epochs says
   int seq = 64, batch = 8, batch_tokens = 0;
   // Passes
   std::string passes = "0:100,0.3:20/70/10", mixin = "half", gradient = "through";
   PassOptions pass;
   // Optimizer
-  std::string optimizer = "adamw";
+  std::string optimizer = "adamw", schedule = "wsd";
+  float skip_spikes = 0;  // standard deviations; 0: none
   OptimizerOptions optim = {.clip = 0};
   int64_t steps = 40000, seed = 1;
   // Run
   std::string device = "auto", dtype = "fp32", recompute = "none", out = "out", resume, init_from, dump;
-  int threads = 0, eval_every = 4000, sample_every = 4000, save_every = 4000, keep = 2;
+  int threads = 0, eval_every = 4000, sample_every = 4000, save_every = 4000, keep = 2, keep_every = 0;
 };
 
 // Binds all flags of ./train. `options` must outlive the flags.
@@ -86,6 +89,7 @@ class Trainer {
     int passes = 1;
     float z_loss = 0;              // the coefficient
     bool trains_feedback = false;  // some micro-batch does
+    bool skipped = false;          // it was a spike: the weights stay as they were
     PassLosses losses;
     double rows = 0, flops = 0;
   };
@@ -100,6 +104,9 @@ class Trainer {
   bool may_change(const std::string& flag, const std::string& value) const;
   void take_sizes(Flags&);
   void resolve(Flags&);
+  void follow_size(Flags&);
+  void follow_length(Flags&);
+  void accumulate();
   void read_data(Flags&);
   const Checkpoint& weights_from() const;
   std::optional<Tokenizer> tokenizer_of_weights(const Flags&) const;
@@ -138,16 +145,19 @@ class Trainer {
   int passes_trained() const;
 
   TrainOptions& o_;
-  Checkpoint resumed_from_;         // what is continued, if anything is
-  Checkpoint init_from_;            // whose weights are taken over
-  bool in_place_ = true;            // what is resumed lies in --out
-  bool restarted_ = false;          // a run that was stopped before its first checkpoint
-  bool recorded_vocab_ = false;     // it trained a tokenizer of --vocab ids
-  bool trains_tokenizer_ = false;   // this run does, or the one that it goes on with: --vocab means something
-  bool other_order_ = false;        // a dump with other data flags than the resumed run's: from the first row
-  std::vector<std::string> notes_;  // to show before the plan
-  Json record_, record_flags_;      // the resumed run's state.json; this run's flags
-  bool feedback_started_ = false;   // the weights that this run started from had trained feedback
+  Checkpoint resumed_from_;            // what is continued, if anything is
+  Checkpoint init_from_;               // whose weights are taken over
+  bool in_place_ = true;               // what is resumed lies in --out
+  bool restarted_ = false;             // a run that was stopped before its first checkpoint
+  bool recorded_vocab_ = false;        // it trained a tokenizer of --vocab ids
+  bool trains_tokenizer_ = false;      // this run does, or the one that it goes on with: --vocab means something
+  bool other_order_ = false;           // a dump with other data flags than the resumed run's: from the first row
+  std::vector<std::string> notes_;     // to show before the plan
+  std::vector<std::string> followed_;  // flags that were not given, with what the model's size and the data make them
+  SpikeWatch spikes_;
+  int64_t spikes_skipped_ = 0;
+  Json record_, record_flags_;     // the resumed run's state.json; this run's flags
+  bool feedback_started_ = false;  // the weights that this run started from had trained feedback
   TrainingData data_;
   std::unique_ptr<FolderLock> lock_;
   const Kernels* kernels_ = nullptr;

@@ -194,11 +194,13 @@ void move_into_place(const std::string& out, int64_t step) {
   if (replaces) discard(aside, aside);
 }
 
-void prune(const std::string& out, const std::string& just_written, int keep) {
-  std::vector<std::string> paths = list_checkpoints(out);
-  paths.erase(std::remove(paths.begin(), paths.end(), just_written), paths.end());
-  int surplus = keep > 0 ? int(paths.size()) + 1 - keep : 0;
-  for (int i = 0; i < surplus; ++i) discard(paths[size_t(i)], partial_path(out, checkpoint_step(paths[size_t(i)])));
+void prune(const std::string& out, const std::string& just_written, Keep keep) {
+  if (keep.newest == 0) return;
+  std::vector<std::string> others = list_checkpoints(out);
+  std::erase_if(others,
+                [&](const std::string& path) { return path == just_written || keep.for_good(checkpoint_step(path)); });
+  size_t stay = size_t(keep.newest) - !keep.for_good(checkpoint_step(just_written));
+  for (size_t i = 0; i + stay < others.size(); ++i) discard(others[i], partial_path(out, checkpoint_step(others[i])));
 }
 
 // Where OUT/step_N was moved while it was being replaced.
@@ -210,7 +212,7 @@ std::string set_aside(const std::string& path) {
 
 }  // namespace
 
-std::string save_checkpoint(const std::string& out_path, int64_t step, const CheckpointContents& contents, int keep) {
+std::string save_checkpoint(const std::string& out_path, int64_t step, const CheckpointContents& contents, Keep keep) {
   check(step >= 0, "save_checkpoint: step %lld", (long long)step);
   std::string out = without_slashes(out_path), partial = partial_path(out, step),
               final_path = out + "/" + step_name(step);

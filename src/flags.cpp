@@ -182,6 +182,12 @@ std::vector<std::pair<std::string, std::string>> Flags::values() const {
   return result;
 }
 
+std::string Flags::value(const std::string& name) const {
+  for (const Flag& flag : flags_)
+    if (flag.name == name) return flag.show();
+  fail("there is no flag --%s", name.c_str());
+}
+
 void Flags::set(const std::string& name, const std::string& value, const std::string& where) {
   Flag* flag = find(name);
   if (!flag) fail("%s: %s", where.c_str(), unknown(name, true).c_str());

@@ -10,7 +10,8 @@ void add_text_flags(Flags& f, Request& r) {
   f.add("prefill-passes", &r.generation.prefill_passes, "fused passes over the prompt in mode fused", 1, 1000);
   f.add("tokens", &r.generation.tokens, "most tokens to generate", 0, 1 << 30);
   f.add("stop", &r.stop, "end before this text; several are separated by |, and \\n is a line's end");
-  f.add("temperature", &r.generation.sampling.temperature, "0: the likeliest token, as for puzzles where nothing is said", 0, 100);
+  f.add("temperature", &r.generation.sampling.temperature,
+        "0: the likeliest token, as for puzzles where nothing is said", 0, 100);
   f.add("top-k", &r.generation.sampling.top_k, "only the k likeliest tokens (0: all)", 0, 1 << 30);
   f.add("top-p", &r.generation.sampling.top_p, "only the likeliest tokens that together reach p", 0, 1);
   f.add("seed", &r.seed, "the same seed and prompt number give the same text", 0, INT64_MAX);

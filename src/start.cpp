@@ -9,6 +9,7 @@
 #include "devices.h"
 #include "error.h"
 #include "program.h"
+#include "recipe.h"
 #include "shards.h"
 #include "trainer.h"
 #include "utf8.h"
@@ -34,7 +35,7 @@ bool is_one_of(const std::string& name, const char* const (&names)[n]) {
 
 std::string conf_path(const std::string& out) { return out + "/run.conf"; }
 
-// The flags that are the run's. Where --epochs says how long it is, --steps does not; --vocab is there where the run
+// The flags that are the run's. Where --epochs or --tokens says how long it is, --steps does not; --vocab is there where the run
 // trains a tokenizer.
 std::vector<std::pair<std::string, std::string>> flags_of_run(const Flags& flags, bool trains_tokenizer) {
   auto values = flags.values();
@@ -42,9 +43,9 @@ std::vector<std::pair<std::string, std::string>> flags_of_run(const Flags& flags
     return std::any_of(values.begin(), values.end(),
                        [&](const auto& flag) { return flag.first == name && flag.second != unset; });
   };
-  bool by_epochs = is_set("epochs", "0");
+  bool not_by_steps = is_set("epochs", "0") || is_set("tokens", "0");
   std::erase_if(values, [&](const auto& flag) {
-    return is_one_of(flag.first, kOfOneStart) || (by_epochs && flag.first == "steps") ||
+    return is_one_of(flag.first, kOfOneStart) || (not_by_steps && flag.first == "steps") ||
            (!trains_tokenizer && flag.first == "vocab");
   });
   return values;
@@ -268,7 +269,8 @@ void Trainer::take_sizes(Flags& flags) {
   take("head-dim", m.head_dim,
        std::max(2, flags.given("width") || flags.given("heads") ? m.width / m.heads : p.head_dim));
   take("ffn", m.ffn, flags.given("width") ? (m.width * 8 / 3 + 63) / 64 * 64 : p.ffn);
-  take("seq", m.context, p.context), take("window", m.window, p.window);
+  take("seq", m.context, has_recipe(m) ? std::max(p.context, recipe_for(m).context) : p.context);
+  take("window", m.window, p.window);
   take("full-attention-every", m.full_attention_every, p.full_attention_every);
   if (!flags.given("head-dim") && m.width % m.heads != 0)
     fail("--width %d is not a multiple of --heads %d; choose others, or give --head-dim", m.width, m.heads);
@@ -282,8 +284,9 @@ void Trainer::take_sizes(Flags& flags) {
 void Trainer::resolve(Flags& flags) {
   bool recorded = !resumed_from_.empty() || restarted_;
   if (!recorded) take_sizes(flags);
-  schedule_ = std::make_unique<PassSchedule>(o_.passes);
   parse_fused_passes("eval-passes", o_.eval_passes);  // may be wrong
+  if (!recorded) follow_size(flags);
+  schedule_ = std::make_unique<PassSchedule>(o_.passes);
   if (!recorded && schedule_->most_passes() == 1 && !flags.given("fusion")) o_.fusion = "none";
   o_.model.fusion = fusion_named(o_.fusion);
   o_.model.plain_input = plain_input_named(o_.plain_input);
@@ -298,8 +301,16 @@ void Trainer::resolve(Flags& flags) {
                                                : GradientMode::last;
   o_.pass.seed = uint64_t(o_.seed);
   o_.optim.kind = o_.optimizer == "adamw" ? OptimizerKind::adamw : OptimizerKind::normuon;
+  o_.optim.schedule = o_.schedule == "wsd" ? ScheduleKind::wsd : ScheduleKind::cosine;
   o_.optim.resolve(o_.model.width);
   if (!o_.dump.empty()) o_.batch_tokens = 0;  // a dump is one micro-batch
+  accumulate();
+  if (double(o_.optim.min_lr) > double(o_.optim.lr))
+    fail("--min-lr %g is more than the peak, --lr %g", double(o_.optim.min_lr), double(o_.optim.lr));
+}
+
+// The micro-batches of a step.
+void Trainer::accumulate() {
   int64_t micro = int64_t(o_.batch) * o_.model.context, wanted = o_.batch_tokens > 0 ? o_.batch_tokens : micro;
   if (wanted % micro != 0)
     fail("--batch-tokens %lld is not a multiple of --batch × --seq = %lld", (long long)wanted, (long long)micro);
@@ -307,6 +318,52 @@ void Trainer::resolve(Flags& flags) {
     fail("--batch × --seq is %lld rows, more than this engine takes at once; use --batch-tokens to accumulate",
          (long long)micro);
   accumulation_ = wanted / micro;
+}
+
+// What a model of this size is trained with, where the flags do not say.
+void Trainer::follow_size(Flags& flags) {
+  if (!has_recipe(o_.model)) return;
+  Recipe usual = recipe_for(o_.model);
+  auto follow = [&](const char* name, auto& value, auto from_recipe) {
+    if (flags.given(name)) return;
+    value = from_recipe;
+    followed_.push_back(text("--%s %s", name, flags.value(name).c_str()));
+  };
+  if (!flags.given("seq")) followed_.push_back(text("--seq %d", o_.model.context));
+  follow("batch", o_.batch, std::max(1, usual.batch * usual.context / std::max(usual.context, o_.model.context)));
+  follow("clip", o_.optim.clip, usual.clip);
+  follow("passes", o_.passes, usual.passes);
+  if (PassSchedule(o_.passes).most_passes() > 1)
+    follow("prefix-mixin", o_.mixin, usual.mixin), follow("jitter", o_.pass.jitter, usual.jitter);
+  follow("eval-every", o_.eval_every, usual.eval_every);
+  follow("sample-every", o_.sample_every, usual.sample_every);
+  follow("save-every", o_.save_every, usual.save_every);
+  follow("val-tokens", o_.val_tokens, usual.val_tokens);
+}
+
+// How long such a run is, and what follows from that: the data is read by now.
+void Trainer::follow_length(Flags& flags) {
+  if (!has_recipe(o_.model) || !o_.dump.empty()) return;
+  bool by_steps = flags.given("steps"), says = by_steps || o_.epochs > 0 || o_.tokens > 0;
+  double parameters = double(param_layout(o_.model).count()), epoch = double(loader_->tokens());
+  double most = kTokensAParameter * parameters, tokens = data_.made ? most : std::min(most, epoch);
+  if (says) tokens = o_.tokens > 0 ? double(o_.tokens) : double(o_.epochs) * epoch;
+  if (!flags.given("batch-tokens")) {
+    int64_t micro = int64_t(o_.batch) * o_.model.context;
+    o_.batch_tokens = int(usual_step_tokens(parameters, by_steps ? HUGE_VAL : tokens, micro));
+    accumulate();
+    followed_.push_back(text("--batch-tokens %d", o_.batch_tokens));
+  }
+  double step_tokens = double(accumulation_) * o_.batch * o_.model.context;
+  if (!says) {
+    o_.steps = std::max<int64_t>(1, int64_t(tokens / step_tokens));
+    followed_.push_back(text("--steps %lld (%s)", (long long)o_.steps,
+                             tokens < most ? "one epoch" : text("%g tokens a parameter", kTokensAParameter).c_str()));
+  }
+  if (!flags.given("warmup")) {
+    o_.optim.warmup = usual_warmup(steps_of(o_));
+    followed_.push_back(text("--warmup %d", o_.optim.warmup));
+  }
 }
 
 // The checkpoint that is continued, or whose weights are taken over, if there is one.
@@ -364,7 +421,8 @@ void Trainer::read_data(Flags& flags) {
   o_.model.vocab = data_.vocabulary.size, o_.model.end_of_text = data_.vocabulary.end_of_text;
   loader_ = std::make_unique<Loader>(data_.train, data_.vocabulary, pack, o_.model.context, uint64_t(o_.seed));
   auto held_out = [&](int rows) {
-    return validation_batches(data_.validation, data_.vocabulary, pack, o_.model.context, rows, o_.val_tokens);
+    return validation_batches(data_.validation, data_.vocabulary, pack, o_.model.context, rows,
+                              std::max({kHeldOutTokens, o_.val_tokens, o_.final_eval}));
   };
   validation_ = held_out(kEvaluationRows);
   if (o_.dump.empty()) require_targets(validation_);
@@ -375,15 +433,23 @@ void Trainer::read_data(Flags& flags) {
 // How long a run of these flags is.
 int64_t Trainer::steps_of(const TrainOptions& o) const {
   double step_rows = double(accumulation_) * o.batch;
+  if (o.tokens > 0) return std::max<int64_t>(1, std::llround(double(o.tokens) / (step_rows * o_.model.context)));
   if (!(o.epochs > 0)) return o.steps;
   return std::max<int64_t>(1, std::llround(double(o.epochs) * rows_per_epoch_ / step_rows));
 }
 
-// An epoch's rows, and with --epochs the steps of all.
+// An epoch's rows, and with --epochs or --tokens the steps of all.
 void Trainer::count_steps(Flags& flags) {
   rows_per_epoch_ = loader_->expected_rows();
-  if (o_.epochs > 0 && flags.given("steps") && flags.given("epochs")) fail("--steps and --epochs exclude each other");
-  if (flags.given("steps")) o_.epochs = 0;
+  std::string given;  // of the flags that say how long: one on the command line replaces those recorded
+  for (const char* flag : {"steps", "epochs", "tokens"}) {
+    if (!flags.given(flag) || flags.value(flag) == "0") continue;
+    if (!given.empty()) fail("--%s and --%s exclude each other", given.c_str(), flag);
+    given = flag;
+  }
+  if (!given.empty() && given != "epochs") o_.epochs = 0;
+  if (!given.empty() && given != "tokens") o_.tokens = 0;
+  if (resumed_from_.empty() && !restarted_) follow_length(flags);
   o_.steps = steps_of(o_);
   if (step_ > o_.steps)
     fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.folder().c_str(),
@@ -407,8 +473,12 @@ void Trainer::note_learning_rate() {
   if (then.epochs > 0 && o_.epochs == 0)
     notes_.push_back(text("--steps %lld takes the place of --epochs %g, which were %lld steps", (long long)o_.steps,
                           double(then.epochs), (long long)steps));
+  if (then.tokens > 0 && o_.tokens == 0)
+    notes_.push_back(text("--steps %lld takes the place of --tokens %lld, which were %lld steps", (long long)o_.steps,
+                          (long long)then.tokens, (long long)steps));
+  then.optim.schedule = then.schedule == "wsd" ? ScheduleKind::wsd : ScheduleKind::cosine;
   auto schedule_in = [](const OptimizerOptions& o, int64_t steps) {
-    return std::make_tuple(o.lr, o.warmup, o.cooldown, steps);
+    return std::make_tuple(o.lr, o.min_lr, o.schedule, o.warmup, o.cooldown, steps);
   };
   if (step_ == o_.steps || schedule_in(then.optim, steps) == schedule_in(o_.optim, o_.steps)) return;
   auto rate = [](const OptimizerOptions& o, int64_t step, int64_t steps) {
@@ -502,6 +572,8 @@ void Trainer::load_state() {
   costs_.rows = record_.get_number("rows", path);
   costs_.flops = record_.get_number("flops", path);
   costs_.seconds = record_.get_number("seconds", path);
+  if (const Json* spikes = record_.find("spikes")) spikes_.load(*spikes, path);
+  if (record_.find("spikes_skipped")) spikes_skipped_ = count_in(record_, "spikes_skipped", path);
 }
 
 // From here on the run writes: its folder, its flags, its log.
@@ -595,9 +667,12 @@ std::string Trainer::plan_text() const {
                             "about " + show_count(tokens) + " tokens", text("%.2g epochs", epochs)});
   out += named_line("passes", {o_.passes, text("mix-in %s: %.2f passes a token", o_.mixin.c_str(), passes),
                                text("about %.2f rows a token", rows), show_count(rows * tokens) + " rows in all"});
-  out += named_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),
-                                 text("cooldown %g", double(opt.cooldown)),
-                                 text("weight decay %g", double(opt.weight_decay)), text("clip %g", double(opt.clip))});
+  out +=
+      named_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),
+                              opt.schedule == ScheduleKind::wsd ? text("cooldown %g", double(opt.cooldown)) : "cosine",
+                              text("weight decay %g", double(opt.weight_decay)), text("clip %g", double(opt.clip))});
+  if (opt.min_lr > 0) out.insert(out.size() - 1, text(", least lr %g", double(opt.min_lr)));
+  if (!followed_.empty()) out += named_line("recipe", followed_);
   std::vector<std::string> kinds;
   for (const auto& [kind, bytes] : plan_.bytes) kinds.push_back(kind + " " + show_bytes(bytes));
   kinds[0] = show_bytes(plan_.total()) + ": " + kinds[0];

@@ -56,6 +56,9 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.choice("optimizer", &o.optimizer, {"adamw", "normuon"},
            "normuon: on the stack's and the feedback's matrices, with AdamW at lr/20 on the rest");
   f.add("lr", &o.optim.lr, "peak learning rate (0: adamw 0.384 / width, normuon 1e-2)", 0, 10);
+  f.choice("schedule", &o.schedule, {"wsd", "cosine"},
+           "after the warm-up: constant, then a linear fall over the cooldown; or half a cosine");
+  f.add("min-lr", &o.optim.min_lr, "where the learning rate ends", 0, 10);
   f.add("warmup", &o.optim.warmup, "steps of linear warm-up", 0, 1 << 30);
   f.add("cooldown", &o.optim.cooldown, "last part of the run, in which the learning rate falls to zero", 0, 1);
   f.add("weight-decay", &o.optim.weight_decay, "on matrices other than the embedding (-1: adamw 0.1, normuon 0.01)", -1,
@@ -64,6 +67,10 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.add("z-loss", &o.optim.z_loss, "weight of the squared logsumexp during the cooldown", 0, 1);
   f.add("steps", &o.steps, "optimizer steps", 1, int64_t(1) << 40);
   f.add("epochs", &o.epochs, "times through the data, in place of --steps (0: --steps says how long)", 0, 1e6f);
+  f.add("tokens", &o.tokens, "tokens to train on, in place of --steps (0: --steps says how long)", 0, INT64_MAX);
+  f.add("skip-spikes", &o.skip_spikes,
+        "leave out updates whose loss or gradient is so many standard deviations above the last 128 steps' (0: none)",
+        0, 1000);
   f.add("seed", &o.seed, "of everything random: weights, data order, passes, prefixes, jitter", 0, INT64_MAX);
 
   f.section("Run");
@@ -78,14 +85,15 @@ void add_train_flags(Flags& f, TrainOptions& o) {
       "what the backward pass computes again instead of keeping it, with the same bits: nothing, norms and SwiGLU, "
       "or whole layers");
   f.add("eval-every", &o.eval_every, "steps between evaluations on held-out text (0: only at the end)", 0, 1 << 30);
-  f.add("val-tokens", &o.val_tokens, "held-out tokens to look at, at most", 2, INT64_MAX);
+  f.add("val-tokens", &o.val_tokens, "held-out tokens in each of these", 2, INT64_MAX);
   f.add("final-eval", &o.final_eval,
-        "held-out tokens of the final evaluation, of those (0: as many as take about a tenth of the training)", 0,
-        INT64_MAX);
+        "held-out tokens of the final evaluation (0: as many as take about a tenth of the training)", 0, INT64_MAX);
   f.add("eval-passes", &o.eval_passes, "numbers of fused passes in the final evaluation");
   f.add("sample-every", &o.sample_every, "steps between samples (0: none)", 0, 1 << 30);
   f.add("save-every", &o.save_every, "steps between checkpoints (0: only at the end)", 0, 1 << 30);
   f.add("keep", &o.keep, "newest checkpoints to keep (0: all)", 0, 1 << 30);
+  f.add("keep-every", &o.keep_every, "keep checkpoints of every n-th step for good (0: none), saving there, too", 0,
+        1 << 30);
   f.add_optional("resume", &o.resume, "latest",
                  "continue a run from a checkpoint's folder or an --out folder; alone: the latest in --out; auto: "
                  "that, or a new run "

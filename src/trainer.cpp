@@ -71,6 +71,8 @@ void Trainer::save() {
                              {"flops", costs_.flops},
                              {"seconds", costs_.seconds},
                              {"feedback_trained", feedback_trained()},
+                             {"spikes", spikes_.record()},
+                             {"spikes_skipped", spikes_skipped_},
                              {"flags", record_flags_}});
   Json counts = Json::array();
   for (int64_t n : optimizer_->step_counts()) counts.items.push_back(n);
@@ -78,7 +80,7 @@ void Trainer::save() {
   CheckpointContents contents{tensor_views(model_->layout, model_->block.data()), optimizer_->state(),
                               to_json(model_->config), state,
                               data_.tokenizer.reads_text() ? data_.tokenizer.to_json() : ""};
-  std::string path = save_checkpoint(o_.out, step_, contents, o_.keep);
+  std::string path = save_checkpoint(o_.out, step_, contents, {o_.keep, o_.keep_every});
   last_saved_ = step_;
   progress_->print(text("saved %s\n", path.c_str()));
 }
@@ -147,8 +149,13 @@ bool Trainer::train_step() {
   double objective = objective_of(step.losses, o_.pass, step.z_loss).total();
   if (!std::isfinite(objective) || !std::isfinite(norm))
     fail_broken(text("the loss is %g and the gradient norm %g", objective, norm));
-  optimizer_->step(weights_->floats(), grads_.data(), norm, step.trains_feedback, step_, o_.steps);
-  weights_->changed();
+  step.skipped = o_.skip_spikes > 0 && spikes_.is_spike(step.passes, objective, norm, double(o_.skip_spikes));
+  if (step.skipped) {
+    ++spikes_skipped_;
+  } else {
+    optimizer_->step(weights_->floats(), grads_.data(), norm, step.trains_feedback, step_, o_.steps);
+    weights_->changed();
+  }
   costs_.tokens += step.tokens;
   costs_.token_passes += double(step.tokens) * step.passes;
   double seconds = seconds_now() - start;
@@ -179,7 +186,7 @@ void Trainer::log_step(const Step& step, double norm, double seconds) {
   }
   Objective objective = objective_of(losses, o_.pass, step.z_loss);
   float lr = float(double(o_.optim.lr) * schedule(o_.optim, step_, o_.steps));
-  log_->write(Json::object({{"step", step_ + 1},
+  Json line = Json::object({{"step", step_ + 1},
                             {"passes", step.passes},
                             {"loss", objective.loss},
                             {"z_loss", objective.z_loss},
@@ -189,7 +196,12 @@ void Trainer::log_step(const Step& step, double norm, double seconds) {
                             {"lr", lr},
                             {"tokens", costs_.tokens},
                             {"tokens_per_s", double(step.tokens) / seconds},
-                            {"ms", 1000 * seconds}}));
+                            {"ms", 1000 * seconds}});
+  if (step.skipped) line.set("skipped", "a spike");
+  log_->write(line);
+  if (step.skipped)
+    progress_->print(text("step %lld: left out, a spike: objective %.4g, gradient norm %.4g\n", (long long)step_ + 1,
+                          objective.total(), norm));
   progress_->update(double(step_ + 1) / double(o_.steps),
                     show_step({step_ + 1, o_.steps, time_left(), recent_loss_, pace_.tokens / pace_.seconds, norm}));
 }
@@ -201,7 +213,16 @@ std::string Trainer::time_left() const {
   return show_duration(double(o_.steps - done) * rows * pace_.seconds / pace_.rows);
 }
 
-constexpr size_t kPeriodicBatches = 8;  // of held-out text, in the evaluations on the way
+// The first batches that hold at least so many tokens; at least one, where there is any.
+static std::vector<Batch> first_tokens(const std::vector<Batch>& batches, double tokens) {
+  std::vector<Batch> part;
+  double sum = 0;
+  for (const Batch& batch : batches) {
+    if (sum >= tokens && !part.empty()) break;
+    part.push_back(batch), sum += batch.rows();
+  }
+  return part;
+}
 
 std::string show_held_out(int64_t step, const std::vector<PassResult>& results, int passes_trained) {
   std::vector<std::string> words = {text("step %lld:", (long long)step), "held-out loss"};
@@ -218,7 +239,7 @@ std::string show_held_out(int64_t step, const std::vector<PassResult>& results, 
 // Losses on a part of the held-out text, without the long iterations of the final table. Those of passes that no step
 // has taken yet are in the log alone: on the screen they would look as if training diverged.
 void Trainer::evaluate_held_out() {
-  std::vector<Batch> part(validation_.begin(), validation_.begin() + std::min(kPeriodicBatches, validation_.size()));
+  std::vector<Batch> part = first_tokens(validation_, double(o_.val_tokens));
   bool fused = feedback_trained() || schedule_->most_passes() > 1;
   ModelConfig shown_as = as_trained(model_->config, fused);
   std::vector<PassResult> results = evaluate_passes(*kernels_, shown_as, weights_->params(), part, {0, 1, 2, 3});
@@ -278,7 +299,7 @@ bool Trainer::run() {
     if (whole && due(o_.eval_every)) evaluate_held_out();
     if (whole && due(o_.sample_every)) show_sample();
     bool stop = stop_signal() != 0;
-    if ((whole && due(o_.save_every)) || step_ == o_.steps || stop) save();
+    if ((whole && (due(o_.save_every) || due(o_.keep_every))) || step_ == o_.steps || stop) save();
     if (stop && step_ < o_.steps) {
       progress_->finish();
       std::printf("stopped at step %lld; continue with: %s --resume --out %s\n", (long long)step_,
@@ -322,20 +343,13 @@ std::string Trainer::talk_line() const {
          (prompt.empty() ? "" : " --prompt " + shell_word(prompt));
 }
 
-// The first of the held-out batches, as many as --final-eval says, of which one takes `fused_passes` + 1 forward passes.
-// Where it says nothing, the evaluation takes about a tenth of what the training took, whose rows go forward and back;
-// but it reads as much as the evaluations on the way do.
+// As many of the held-out tokens as --final-eval says, each of which takes `fused_passes` + 1 forward passes. Where it says
+// nothing, the evaluation takes about a tenth of what the training took, whose rows go forward and back; but it reads as
+// much as the evaluations on the way do.
 std::vector<Batch> Trainer::final_batches(int fused_passes) const {
   constexpr double kShare = 0.1, kForwardAndBack = 3;
-  double most = o_.final_eval > 0 ? double(o_.final_eval) : kShare * kForwardAndBack * costs_.rows / (fused_passes + 1);
-  std::vector<Batch> batches;
-  double tokens = 0;
-  for (const Batch& batch : validation_) {
-    if (tokens >= most && (o_.final_eval > 0 || batches.size() >= kPeriodicBatches)) break;
-    batches.push_back(batch);
-    tokens += batch.rows();
-  }
-  return batches;
+  double tenth = kShare * kForwardAndBack * costs_.rows / (fused_passes + 1);
+  return first_tokens(validation_, o_.final_eval > 0 ? double(o_.final_eval) : std::max(tenth, double(o_.val_tokens)));
 }
 
 void Trainer::report() {
@@ -358,6 +372,7 @@ void Trainer::report() {
       show_count(costs_.rows) +
           text(" row-equivalents (%.2f rows a token)", costs_.rows / std::max(1.0, double(costs_.tokens))),
       text("%.2e FLOP", costs_.flops)};
+  if (spikes_skipped_ > 0) trained.push_back(text("%lld spikes left out", (long long)spikes_skipped_));
   std::vector<std::string> took = {
       show_duration(costs_.seconds) +
           text(" of steps (%.1f GFLOP/s)", costs_.flops / std::max(1e-9, costs_.seconds) / 1e9),

@@ -24,7 +24,7 @@ struct TinyRun {
   }
 };
 
-std::string save(const Scratch& out, int64_t step, int keep = 0, float weight = 0.5f) {
+std::string save(const Scratch& out, int64_t step, Keep keep = {}, float weight = 0.5f) {
   TinyRun run;
   run.weights.assign(1000, weight);
   return save_checkpoint(out.path, step, run.contents(), keep);
@@ -83,7 +83,7 @@ TEST(Checkpoint, TheManifestHoldsSizesAndChecksums) {
 
 TEST(Checkpoint, TheFolderIsMadeWithItsParents) {
   Scratch out;
-  EXPECT_EQ(save_checkpoint(out / "a/b//", 5, TinyRun().contents(), 0), out / "a/b/step_00000005");
+  EXPECT_EQ(save_checkpoint(out / "a/b//", 5, TinyRun().contents(), {}), out / "a/b/step_00000005");
   EXPECT_EQ(find_checkpoint(out / "a/b").folder(), out / "a/b/step_00000005");
 }
 
@@ -113,19 +113,30 @@ TEST(Checkpoint, ListsWholeOnesByStep) {
 
 TEST(Checkpoint, OnlyTheNewestAreKept) {
   Scratch out;
-  for (int step = 1; step <= 5; ++step) save(out, step, 2);
+  for (int step = 1; step <= 5; ++step) save(out, step, {2});
   EXPECT_EQ(names(out), (std::vector<std::string>{"step_00000004", "step_00000005"}));
-  save(out, 6, 1);
+  save(out, 6, {1});
   EXPECT_EQ(names(out), (std::vector<std::string>{"step_00000006"}));
-  save(out, 7, 0);
+  save(out, 7, {0});
   EXPECT_EQ(names(out).size(), 2u);
 }
 
 TEST(Checkpoint, TheOneJustWrittenIsKeptEvenWhereNewerOnesAre) {
   Scratch out;
   for (int step : {10, 20, 30}) save(out, step);
-  save(out, 5, 2);
+  save(out, 5, {2});
   EXPECT_EQ(names(out), (std::vector<std::string>{"step_00000005", "step_00000030"}));
+}
+
+TEST(Checkpoint, ThoseOfEveryNthStepStayForGood) {
+  Scratch out;
+  for (int step = 1; step <= 9; ++step) save(out, step, {2, 4});
+  EXPECT_EQ(names(out), (std::vector<std::string>{"step_00000004", "step_00000007", "step_00000008", "step_00000009"}))
+      << "8 is none of the newest two";
+  save(out, 10, {1, 4});
+  EXPECT_EQ(names(out), (std::vector<std::string>{"step_00000004", "step_00000008", "step_00000010"}));
+  save(out, 12, {1, 4});
+  EXPECT_EQ(names(out), (std::vector<std::string>{"step_00000004", "step_00000008", "step_00000010", "step_00000012"}));
 }
 
 TEST(Checkpoint, BrokenOnesDoNotCountAsKept) {
@@ -133,15 +144,15 @@ TEST(Checkpoint, BrokenOnesDoNotCountAsKept) {
   save(out, 1);
   save(out, 2);
   cut_by_one(out / "step_00000002/model.safetensors");
-  save(out, 3, 2);
+  save(out, 3, {2});
   EXPECT_EQ(list_checkpoints(out.path), (std::vector<std::string>{out / "step_00000001", out / "step_00000003"}));
 }
 
 TEST(Checkpoint, SavingAStepAgainReplacesIt) {
   Scratch out;
-  save(out, 1, 0, 1.0f);
+  save(out, 1, {0}, 1.0f);
   put(out / "step_00000001/extra", "x");
-  std::string path = save(out, 1, 1, 2.0f);
+  std::string path = save(out, 1, {1}, 2.0f);
   EXPECT_EQ(weight_in(path), 2.0f);
   EXPECT_EQ(list_folder(path).size(), 5u);
   EXPECT_EQ(names(out), std::vector<std::string>{"step_00000001"});
@@ -149,11 +160,11 @@ TEST(Checkpoint, SavingAStepAgainReplacesIt) {
 
 TEST(Checkpoint, AFullDiskLosesNothingAndLeavesNothing) {
   Scratch out;
-  save(out, 1, 0, 1.0f);
+  save(out, 1, {0}, 1.0f);
   for (size_t bytes : {0, 100, 4000, 6000}) {
     FullDisk disk(bytes);
-    EXPECT_TRUE(has(message_of([&] { save(out, 1, 1, 2.0f); }), "File too large")) << bytes;
-    EXPECT_TRUE(has(message_of([&] { save(out, 2, 1, 2.0f); }), out.path)) << bytes;
+    EXPECT_TRUE(has(message_of([&] { save(out, 1, {1}, 2.0f); }), "File too large")) << bytes;
+    EXPECT_TRUE(has(message_of([&] { save(out, 2, {1}, 2.0f); }), out.path)) << bytes;
   }
   EXPECT_EQ(names(out), std::vector<std::string>{"step_00000001"});
   find_checkpoint(out / "step_00000001");
@@ -164,9 +175,9 @@ TEST(Checkpoint, WhereItCannotBeWrittenIsNamed) {
   Scratch out;
   put(out / "file", "x");
   EXPECT_TRUE(
-      has(message_of([&] { save_checkpoint(out / "file", 1, TinyRun().contents(), 0); }), "a file has that name"));
+      has(message_of([&] { save_checkpoint(out / "file", 1, TinyRun().contents(), {}); }), "a file has that name"));
   EXPECT_TRUE(
-      has(message_of([&] { save_checkpoint("/proc/fullband", 1, TinyRun().contents(), 0); }), "/proc/fullband"));
+      has(message_of([&] { save_checkpoint("/proc/fullband", 1, TinyRun().contents(), {}); }), "/proc/fullband"));
   put(out / "step_00000001", "x");
   EXPECT_TRUE(has(message_of([&] { save(out, 1); }), "step_00000001: a file has that name"));
   EXPECT_EQ(contents(out / "step_00000001"), "x");
@@ -177,7 +188,7 @@ TEST(Checkpoint, TensorsThatCannotBeWrittenLeaveNothing) {
   TinyRun run;
   CheckpointContents wrong = run.contents();
   wrong.optimizer[0].dtype = "F33";
-  EXPECT_TRUE(has(message_of([&] { save_checkpoint(out.path, 1, wrong, 0); }), "unknown dtype"));
+  EXPECT_TRUE(has(message_of([&] { save_checkpoint(out.path, 1, wrong, {}); }), "unknown dtype"));
   EXPECT_TRUE(names(out).empty());
 }
 
@@ -194,7 +205,7 @@ TEST(Checkpoint, WhatAKillLeftHalfWrittenIsRemovedByTheNextSave) {
 
 TEST(Checkpoint, AKillBetweenSettingAsideAndReplacingLosesNothing) {
   Scratch out;
-  std::string path = save(out, 4, 0, 1.0f), aside = out / ".step_00000004.replaced";
+  std::string path = save(out, 4, {0}, 1.0f), aside = out / ".step_00000004.replaced";
   rename_path(path, aside);
   EXPECT_EQ(list_checkpoints(out.path), std::vector<std::string>{aside});
   EXPECT_EQ(find_checkpoint(out.path).folder(), aside);
@@ -211,7 +222,7 @@ TEST(Checkpoint, AKillBetweenSettingAsideAndReplacingLosesNothing) {
 
 TEST(Checkpoint, AKillAfterReplacingLeavesTheNewOne) {
   Scratch out;
-  std::string path = save(out, 4, 0, 1.0f), aside = out / ".step_00000004.replaced";
+  std::string path = save(out, 4, {0}, 1.0f), aside = out / ".step_00000004.replaced";
   rename_path(path, aside);
   std::filesystem::copy(aside, path);
   EXPECT_EQ(list_checkpoints(out.path), std::vector<std::string>{path});
@@ -225,7 +236,7 @@ TEST(Checkpoint, NoKillLeavesLessThanOneSoundCheckpoint) {
   for (int round = 0; round < 8; ++round) {
     pid_t child = fork();
     if (child == 0) {
-      for (int step = 1;; ++step) save(out, 1 + step % 3, 1);
+      for (int step = 1;; ++step) save(out, 1 + step % 3, {1});
     }
     usleep(useconds_t(3000 + 4700 * round));
     kill(child, SIGKILL);
@@ -234,7 +245,7 @@ TEST(Checkpoint, NoKillLeavesLessThanOneSoundCheckpoint) {
     EXPECT_NO_THROW(find_checkpoint(found));
     EXPECT_EQ(find_checkpoint(out.path).folder(), found);
   }
-  save(out, 9, 1);
+  save(out, 9, {1});
   EXPECT_EQ(names(out), std::vector<std::string>{"step_00000009"});
 }
 

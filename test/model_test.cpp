@@ -391,7 +391,7 @@ Checkpoint save(const Scratch& folder, Model& model, const Json& state = Json::o
   CheckpointContents contents;
   contents.model = tensor_views(model.layout, model.block.data());
   contents.config = to_json(model.config), contents.state = state;
-  return find_checkpoint(save_checkpoint(folder.path, 1, contents, 0));
+  return find_checkpoint(save_checkpoint(folder.path, 1, contents, {}));
 }
 
 TEST(ReadParams, BringsBackAModelWithItsDescription) {
