@@ -25,3 +25,5 @@ bool is_named_jsonl(const std::string& path);
 
 // What a file that should hold tokens seems to be instead, as a clause that ends in what to do; empty: unknown.
 std::string describe_no_token_file(std::string_view head, const std::string& path);
+// What a file that should hold ids without a header seems to be instead, as a clause; empty: it may be ids.
+std::string describe_no_raw_ids(std::string_view head, const std::string& path);

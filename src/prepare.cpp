@@ -22,6 +22,7 @@
 #include "shard_writer.h"
 #include "shards.h"
 #include "signals.h"
+#include "token_folder.h"
 
 namespace {
 
@@ -53,7 +54,7 @@ int64_t read_count(const Json& json, const std::string& name, const std::string&
 
 // All that the shards' bytes depend on, but for the inputs.
 Json options_to_json(const PrepareOptions& o, const Tokenizer& tokenizer) {
-  return Json::object({{"tokenizer", text("%d ids, checksum %08x", tokenizer.vocab(), tokenizer.checksum())},
+  return Json::object({{"tokenizer", describe_tokenizer(tokenizer)},
                        {"end-token", std::string(tokenizer.bytes_of(tokenizer.end_of_text()))},
                        {"field", o.documents.field},
                        {"prompt-field", o.documents.prompt_field},
@@ -206,6 +207,7 @@ class Preparation {
     make_folder(o.out);
     lock_ = std::make_unique<FolderLock>(o.out);
     remove_halves();
+    refuse_others_files();
     if (file_exists(path("data.json"))) read_data_json();
     require_own_tokenizer();
     train_ = std::make_unique<ShardWriter>(form("train"), counts_.train_tokens, counts_.complete);
@@ -217,6 +219,7 @@ class Preparation {
   PrepareResult run() {
     if (counts_.complete) {
       reader_.resume(inputs_then_, position_);  // are the inputs what they were?
+      if (!file_exists(path("tokenizer.json"))) write_file(path("tokenizer.json"), tokenizer_json_);
       counts_.found = true;
       return counts_;
     }
@@ -265,6 +268,16 @@ class Preparation {
     }
   }
 
+  // What ./train --data FOLDER would read besides. (Of files that are named as ours ShardWriter knows which are.)
+  void refuse_others_files() const {
+    for (const std::string& name : list_folder(o_.out)) {
+      bool ours = name.starts_with("train_") || name.starts_with("val_") || name[0] == '.';
+      if (name.ends_with(".bin") && !ours)
+        fail("%s is in the way: ./train --data would read it besides; move it away, or choose another folder",
+             path(name).c_str());
+    }
+  }
+
   // What a kill left of a file that was being replaced.
   void remove_halves() const {
     for (const std::string& name : list_folder(o_.out))
@@ -276,6 +289,7 @@ class Preparation {
     std::string name = path("data.json");
     Json json = parse_json(read_file(name), name);
     if (json.get_int("format", name) != kFormat) fail("%s has a format that this program does not know", name.c_str());
+    if (json.find("files")) fail("%s holds imported token files: choose another folder", o_.out.c_str());
     Journal journal = read_journal(json, name);
     require_same_options(json.get("options", name), options_to_json(o_, tokenizer_), o_.out);
     require_same_inputs(journal.inputs, reader_.files(), o_.out);

@@ -60,6 +60,9 @@ void ShardWriter::clear_folder() const {
 }
 
 void ShardWriter::require_complete(int64_t shard) const {
+  if (!file_exists(name(shard, "bin")))
+    fail("%s is missing, which was written before: copy it back, or remove the folder and begin anew",
+         name(shard, "bin").c_str());
   ShardHeader header = read_shard_header(name(shard, "bin"));
   int64_t tokens = std::min(form_.shard_tokens, tokens_ - shard * form_.shard_tokens);
   if (header.tokens != tokens || header.bits != form_.bits)

@@ -181,11 +181,15 @@ Tokens Tokens::map_raw(const std::string& path, int bits) {
   check(bits == 16 || bits == 32, "tokens of %d bits", bits);
   Tokens tokens;
   OpenFile file(path);
-  if (file.size % (bits / 8) != 0)
-    fail("%s has %lld bytes, which are no whole number of ids of %d bits", path.c_str(), (long long)file.size, bits);
   tokens.name_ = path, tokens.size_ = file.size / (bits / 8), tokens.bits_ = bits;
   tokens.owner_ = map_file(file, path);
   tokens.tokens_ = tokens.owner_.get();
+  if (file.size % (bits / 8) != 0) {
+    std::string other = describe_no_raw_ids(
+        {static_cast<const char*>(tokens.tokens_), std::min<size_t>(size_t(file.size), kTextHead)}, path);
+    if (!other.empty()) fail("%s: %s", path.c_str(), other.c_str());
+    fail("%s has %lld bytes, which are no whole number of ids of %d bits", path.c_str(), (long long)file.size, bits);
+  }
   for (const Format& format : kFormats)
     if (file.size >= kShardHeaderBytes && std::memcmp(tokens.tokens_, &format, 8) == 0)
       fail("%s has a header already: ./train --data reads it as it is", path.c_str());

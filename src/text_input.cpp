@@ -103,14 +103,17 @@ std::string import_command(int bits, const std::string& path) {
 std::string describe_numpy(std::string_view head, const std::string& path) {
   if (!head.starts_with("\x93NUMPY"sv)) return "";
   std::string_view header = head.substr(0, 128);
-  bool narrow = header.find("'<u2'") != header.npos;
-  bool wide = header.find("'<u4'") != header.npos || header.find("'<i4'") != header.npos;
-  if (path == "-" || (!narrow && !wide)) return "an array of NumPy";
+  auto is_of = [&](std::initializer_list<const char*> kinds) {
+    return std::any_of(kinds.begin(), kinds.end(), [&](const char* kind) { return header.find(kind) != header.npos; });
+  };
+  bool narrow = is_of({"'<u2'", "'<i2'"}), wide = is_of({"'<u4'", "'<i4'"}), longer = is_of({"'<u8'", "'<i8'"});
+  if (path == "-" || (!narrow && !wide && !longer)) return "an array of NumPy";
   std::string raw = stem_of(path) + ".raw";
   return text(
-      "an array of NumPy: if it holds token ids, python3 -c 'import numpy,sys;numpy.load(sys.argv[1]).tofile(sys."
+      "an array of NumPy: if it holds token ids, python3 -c 'import numpy,sys;numpy.load(sys.argv[1])%s.tofile(sys."
       "argv[2])' %s %s && %s",
-      shell_word(path).c_str(), shell_word(raw).c_str(), import_command(narrow ? 16 : 32, raw).c_str());
+      longer ? ".astype(\"u4\")" : "", shell_word(path).c_str(), shell_word(raw).c_str(),
+      import_command(narrow ? 16 : 32, raw).c_str());
 }
 
 // As a clause for a message; "" where it does not look like ids.
@@ -248,4 +251,15 @@ std::string describe_no_token_file(std::string_view head, const std::string& pat
   if (!has_zero(head)) return head.empty() ? "" : "it looks like text, which ./tokenize data makes token files of";
   std::string ids = describe_ids(head, path);
   return ids.empty() ? "" : "it is " + ids;
+}
+
+std::string describe_no_raw_ids(std::string_view head, const std::string& path) {
+  FileKind kind = file_kind(head);
+  if (*kind.what) return text("it is %s%s", kind.what, advice_for(kind, path).c_str());
+  if (std::string numpy = describe_numpy(head, path); !numpy.empty()) return "it is " + numpy;
+  bool all_letters = std::all_of(head.begin(), head.end(), [](char c) { return is_printable(c) || (c & 0x80); });
+  if (!all_letters ||
+      !is_utf8(head.substr(0, head.size() < kTextHead ? head.size() : character_border(head, head.size() - 1))))
+    return "";
+  return "it looks like text, which ./tokenize data makes token files of";
 }

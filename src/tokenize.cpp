@@ -8,18 +8,20 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "bpe.h"
 #include "documents.h"
 #include "files.h"
 #include "flags.h"
+#include "import_ids.h"
 #include "inspect.h"
 #include "log.h"
 #include "prepare.h"
 #include "program.h"
-#include "shard_writer.h"
 #include "shards.h"
 #include "signals.h"
+#include "token_folder.h"
 #include "tokenizer_flags.h"
 #include "utf8.h"
 
@@ -420,75 +422,26 @@ int data(int argc, char** argv) {
 
 // --- Importing token ids
 
-// Copies the ids of RAW/NAME.bin to OUT/NAME_000000.bin …; a copy that was cut short is begun anew.
-void import_ids(const Tokens& raw, const ShardForm& form, Progress& progress) {
-  constexpr int64_t kPiece = 1 << 20;
-  ShardWriter writer(form, 0, false);
-  std::vector<int> ids;
-  for (int64_t begin = 0; begin < raw.size(); begin += kPiece) {
-    int64_t end = std::min(raw.size(), begin + kPiece);
-    ids.clear();
-    for (int64_t i = begin; i < end; ++i) ids.push_back(raw[i]);
-    writer.append(ids.data(), end - begin, true);
-    progress.update(double(end) / double(raw.size()), raw.name() + ": " + show_count(double(end), "token"));
-  }
-  writer.finish();
-  writer.publish();
-  progress.print(text("%-10s %s in %s/%s_*.bin, ", form.split.c_str(), show_count(double(raw.size()), "token").c_str(),
-                      form.folder.c_str(), form.split.c_str()) +
-                 show_count(double(writer.shards()), "file"));
-}
-
-// What ./train --data would read besides, or take for the tokenizer.
-void require_folder_for_ids(const std::string& out, const std::vector<std::string>& files,
-                            const std::string& tokenizer) {
-  std::error_code none;  // there is no such folder yet
-  for (const std::string& file : files) {
-    std::string folder = std::filesystem::path(file).parent_path().string();
-    if (std::filesystem::equivalent(folder.empty() ? "." : folder, out, none))
-      fail("--out %s: %s lies there itself; choose another folder", out.c_str(), file.c_str());
-  }
-  std::string beside = out + "/tokenizer.json";
-  if (file_exists(beside) && read_file(beside) != tokenizer)
-    fail("%s is another tokenizer: choose another folder", beside.c_str());
-}
-
 int import(int argc, char** argv) {
-  TokenizerFlags tokenizer;
-  std::vector<std::string> files;
-  std::string out, bits = "16";
-  int64_t shard_tokens = PrepareOptions().shard_tokens;
-  Flags flags("./tokenize import", "Makes token files of raw token ids, as nanoGPT's train.bin and val.bin hold them.");
-  flags.words("RAW...", &files, "little-endian ids without a header; NAME.bin becomes NAME_000000.bin ...");
+  ImportOptions o;
+  Flags flags("./tokenize import",
+              "Turns raw token ids, as nanoGPT's train.bin and val.bin hold them, into token files.");
+  flags.words("RAW...", &o.files, "little-endian ids without a header; NAME.bin becomes NAME_000000.bin ...");
   flags.section("Ids");
-  flags.choice("bits", &bits, {"16", "32"}, "of an id");
-  flags.add("out", &out, "folder for the token files");
-  flags.add("shard-tokens", &shard_tokens, "tokens in a file", 2, INT32_MAX);
-  tokenizer.add(flags, std::string(kTokenizerFiles) + ", which made the ids; empty: GPT-2's (16 bits), Llama 3's (32)");
+  flags.choice("bits", &o.bits, {"16", "32"}, "of an id");
+  flags.choice(
+      "format", &o.format, {"", "ids"},
+      "empty: what does not look like ids is refused by what it is; ids: they are such, whatever they look like");
+  flags.add("out", &o.out, "folder for the token files");
+  flags.add("shard-tokens", &o.shard_tokens, "tokens in a file", 2, INT32_MAX);
+  o.tokenizer.add(flags,
+                  std::string(kTokenizerFiles) + ", which made the ids; empty: GPT-2's (16 bits), Llama 3's (32)");
   flags.epilogue("Example\n  ./tokenize import train.bin val.bin --out data && ./train --data data\n");
   flags.parse(argc, argv);
-  if (files.empty()) fail("import: give files of token ids: ./tokenize import RAW... --out FOLDER");
-  if (out.empty()) fail("import: give the folder to write to: --out FOLDER");
-  std::vector<Tokens> inputs;
-  for (const std::string& file : files) {
-    inputs.push_back(Tokens::map_raw(file, std::stoi(bits)));
-    if (inputs.back().size() == 0) fail("%s is empty: there are no ids in it", file.c_str());
-  }
-  std::string json;
-  if (!tokenizer.path.empty()) {
-    Tokenizer t = tokenizer.load();
-    for (const Tokens& raw : inputs) require_ids_below(t.vocab(), raw);
-    json = t.to_json();
-  }
-  require_folder_for_ids(out, files, json);
-  make_folder(out);
-  FolderLock lock(out);
-  Progress progress(stdout);
-  for (const Tokens& raw : inputs)
-    import_ids(raw, {out, std::filesystem::path(raw.name()).stem().string(), raw.bits(), shard_tokens}, progress);
-  progress.finish();
-  if (!json.empty()) write_file(out + "/tokenizer.json", json);
-  say_command("train on", sibling(program, "train") + " --data " + shell_word(out));
+  if (o.files.empty()) fail("import: give files of token ids: ./tokenize import RAW... --out FOLDER");
+  if (o.out.empty()) fail("import: give the folder to write to: --out FOLDER");
+  import_token_ids(o);
+  say_command("train on", sibling(program, "train") + " --data " + shell_word(o.out));
   return 0;
 }
 
@@ -502,14 +455,18 @@ const Tokenizer* tokenizer_of(const std::string& file, const TokenizerFlags& giv
   if (auto found = known.find(folder); found != known.end()) return &found->second;
   TokenizerFlags flags = given.in_folder(folder);
   if (flags.path.empty() && file_exists(folder + "/tokenizer.json")) flags.path = folder + "/tokenizer.json";
-  if (!flags.path.empty()) return &known.emplace(folder, flags.load_for_documents()).first->second;
+  if (!flags.path.empty()) {
+    Tokenizer tokenizer = flags.load_for_documents();
+    require_tokenizer_of(folder, tokenizer, flags.path);
+    return &known.emplace(folder, std::move(tokenizer)).first->second;
+  }
   given.require_nothing(file);
   return nullptr;
 }
 
 int inspect(int argc, char** argv) {
   TokenizerFlags tokenizer;
-  std::vector<std::string> words, files;
+  std::vector<std::string> words;
   Flags flags("./tokenize inspect", "Shows what token files hold, and whether they are whole.");
   flags.words("FILE...", &words, "token files, and folders of these");
   flags.section("Inspecting");
@@ -518,23 +475,36 @@ int inspect(int argc, char** argv) {
   if (words.empty()) fail("inspect: give token files, or a folder of these");
   std::map<std::string, Tokenizer> known;
   if (!tokenizer.path.empty()) tokenizer.load();  // what is wrong with it is no fault of the files
-  for (const std::string& word : words) {
-    if (!folder_exists(word)) {
-      files.push_back(word);
-      continue;
-    }
-    ShardNames names = find_shards(word);
-    for (const auto* split : {&names.train, &names.validation}) files.insert(files.end(), split->begin(), split->end());
-  }
   int status = 0;
-  for (const std::string& file : files) try {
+  std::set<std::string> told;  // a broken file breaks its folder, too
+  auto tell = [&](const Error& e) {
+    if (!told.insert(e.what()).second) return;
+    std::fflush(stdout);
+    std::fprintf(stderr, "tokenize: %s\n", e.what());
+    status = 1;
+  };
+  auto show = [&](const std::string& file) {
+    try {
       std::string shown = describe_shard(file, tokenizer_of(file, tokenizer, known));
       print(isatty(1) ? visible(shown) : shown);
     } catch (const Error& e) {
-      std::fflush(stdout);
-      std::fprintf(stderr, "tokenize: %s\n", e.what());
-      status = 1;
+      tell(e);
     }
+  };
+  for (const std::string& word : words) {
+    if (!folder_exists(word)) {
+      show(word);
+      continue;
+    }
+    ShardNames names = find_shards(word);
+    for (const auto* split : {&names.train, &names.validation})
+      for (const std::string& file : *split) show(file);
+    try {
+      require_as_prepared(word);
+    } catch (const Error& e) {
+      tell(e);
+    }
+  }
   return status;
 }
 
@@ -547,7 +517,7 @@ const struct {
                  {"encode", "turns a text into token ids", encode},
                  {"decode", "turns token ids into text", decode},
                  {"data", "turns text into token files to train on", data},
-                 {"import", "gives raw token ids, as nanoGPT has them, a header", import},
+                 {"import", "turns raw token ids, such as nanoGPT's, into token files", import},
                  {"inspect", "shows what token files hold", inspect}};
 
 void print_commands() {

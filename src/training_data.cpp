@@ -7,6 +7,7 @@
 #include "error.h"
 #include "files.h"
 #include "log.h"
+#include "token_folder.h"
 
 namespace {
 
@@ -64,12 +65,20 @@ void describe(TrainingData& data, const std::string& what, const std::string& he
 }
 
 [[noreturn]] void refuse_folder(const std::string& folder) {
+  if (names_shards(folder))
+    fail("--data %s: it is a folder of token files; --format text is for one file of text, leave it out",
+         folder.c_str());
   fail("--data %s: it is a folder without token files (*.bin), which ./tokenize data makes of text", folder.c_str());
 }
 
 TrainingData read_text_data(const DataOptions& o) {
   if (folder_exists(o.data)) refuse_folder(o.data);
   TrainingData data;
+  DataOptions as_named = o;
+  as_named.format.clear();
+  if (o.format == "text" && names_corpus(as_named))
+    fail("--data %s is the built-in corpus, and no file has that name: --format text is for a file, leave it out",
+         o.data.c_str());
   TextFile file = read_text_file(o.data, o.format, o.tokenizer_file);
   data.tokenizer = tokenizer_for(o, Pattern::llama3, file.train);
   data.vocabulary = vocabulary_of(data.tokenizer);
@@ -125,6 +134,9 @@ Tokenizer tokenizer_of_files(const DataOptions& o, TokenizerFlags flags, const s
   bool is_beside = file_exists(beside), of_model = o.of_model && o.of_model->reads_text();
   bool chosen = of_model || !flags.path.empty();
   if (!chosen && !is_beside) {
+    if (!read_token_folder(folder_of(first)).tokenizer.empty())
+      fail("%s is missing, by which the tokens in %s were made: copy it back, or name it with --tokenizer",
+           beside.c_str(), folder_of(first).c_str());
     flags.require_nothing(first);
     return bits == 16 ? Tokenizer::ids_only(50257, 50256) : Tokenizer::ids_only(128256, 128000);
   }
@@ -133,6 +145,7 @@ Tokenizer tokenizer_of_files(const DataOptions& o, TokenizerFlags flags, const s
   std::string name = of_model ? "the model's tokenizer" : flags.path;
   if (chosen && is_beside && Tokenizer::load(beside).checksum() != tokenizer.checksum())
     fail("%s is not the tokenizer of %s, which is %s", name.c_str(), first.c_str(), beside.c_str());
+  require_tokenizer_of(folder_of(first), tokenizer, name);
   return tokenizer;
 }
 
@@ -221,6 +234,7 @@ uint32_t checksum_of_ends(const std::vector<Tokens>& shards) {
 
 TrainingData map_token_files(const DataOptions& o) {
   TrainingData data;
+  if (folder_exists(o.data)) require_as_prepared(o.data);
   ShardNames names = find_shards(o.data);
   if (names.train.empty())
     fail(

@@ -260,7 +260,7 @@ TEST(ShardTraining, WhatDoesNotFitTogetherIsNamedAndNothingIsWritten) {
            {shards / "only_val", "for validation"},
            {shards / "none/*.bin", "none/*.bin"},
            {shards / "none", "it is a folder without token files (*.bin), which ./tokenize data makes of text"},
-           {shards / "silent", "none of the held-out tokens is a target"},
+           {shards / "silent/*.bin", "none of the held-out tokens is a target"},
            {shards / "nothing.bin", "nothing.bin"},
            {shards.data(), "is not the tokenizer of", {"--tokenizer", "bytes"}},
            {shards.data(), "no/such.json", {"--tokenizer", "no/such.json"}},

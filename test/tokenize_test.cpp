@@ -225,7 +225,7 @@ TEST(Tokenize, InspectNamesBrokenFilesAndGoesOn) {
       << ran.err;
   EXPECT_TRUE(has(ran.out, "train_000001.bin\n")) << ran.out;
   ran = w.tokenize({"inspect", w / "d/train_000001.bin", "--tokenizer", "bytes"});
-  expect_refused(ran, "tokenize", "the tokenizer has 257 ids");
+  expect_refused(ran, "tokenize", "bytes is not the tokenizer that made the tokens in");
   EXPECT_EQ(ran.out, "");
 }
 
@@ -259,6 +259,56 @@ TEST(Tokenize, EncodeTakesAMarkForBytesAndDecodeForNone) {
   EXPECT_EQ(w.tokenize({"decode", "--tokenizer", "bytes", w / "ids"}).out, "ab");
 }
 
+template <class T>
+std::string as_bytes(const std::vector<T>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
+}
+
+TEST(Tokenize, AnotherImportAddsToTheFolderAndReplacesFilesOfTheSameNames) {
+  Workshop w;
+  put(w / "train.bin", as_bytes(std::vector<uint16_t>(3000, 261)));
+  put(w / "val.bin", as_bytes(std::vector<uint16_t>(500, 262)));
+  auto import = [&](const std::string& name, const Words& more = {}) {
+    return w.tokenize(Words{"import", w / name, "--out", w / "d", "--shard-tokens", "1000"} + more);
+  };
+  Ran ran = import("train.bin");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  ASSERT_EQ(import("val.bin").status, 0);
+  EXPECT_EQ(w.tokenize({"inspect", w / "d"}).err, "");
+  put(w / "train.bin", as_bytes(std::vector<uint16_t>(1500, 263)));
+  ran = import("train.bin");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(w.tokenize({"inspect", w / "d"}).err, "");
+  ShardNames names = find_shards(w / "d");
+  EXPECT_EQ(names.train.size(), 2u);
+  EXPECT_EQ(names.validation.size(), 1u);
+  EXPECT_EQ(Tokens::map(names.train[1])[0], 263);
+
+  std::string record = contents(w / "d/data.json");
+  put(w / "d/data.json", record.replace(record.find("true"), 4, "false"));  // as a kill leaves it
+  expect_refused(run("train", {"--data", w / "d", "--out", w / "out"}), "train",
+                 "is not finished: give its ./tokenize import");
+  expect_refused(import("val.bin"), "tokenize", "an import there was cut short");
+  ASSERT_EQ(w.tokenize({"import", w / "train.bin", w / "val.bin", "--out", w / "d"}).status, 0);
+  EXPECT_EQ(w.tokenize({"inspect", w / "d"}).err, "");
+  expect_refused(import("val.bin", {"--tokenizer", w / "tok.json"}), "tokenize", "tokens of another tokenizer");
+  put(w / "d/other.bin", "x");
+  expect_refused(import("val.bin"), "tokenize", "other.bin is in the way");
+}
+
+TEST(Tokenize, AnImportKeepsItsTokenizerAndWhatEndsATextInDataJson) {
+  Workshop w;
+  ASSERT_EQ(w.tokenize({"train", w / "a.txt", "--vocab", "270", "--special", "<a>,<b>", "--out", w / "t.json"}).status,
+            0);
+  put(w / "train.bin", as_bytes(std::vector<uint16_t>(900, 261)));
+  ASSERT_EQ(w.tokenize({"import", w / "train.bin", "--out", w / "d", "--tokenizer", w / "t.json", "--end-token", "<b>"})
+                .status,
+            0);
+  Json options = parse_json(contents(w / "d/data.json"), "d").get("options", "d");
+  EXPECT_EQ(options.get_string("end-token", "d"), "<b>");
+  EXPECT_TRUE(has(options.get_string("tokenizer", "d"), " ids, checksum "));
+}
+
 TEST(Tokenize, ImportGivesRawIdsAHeader) {
   Workshop w;
   std::vector<uint16_t> ids;
@@ -282,11 +332,28 @@ TEST(Tokenize, ImportGivesRawIdsAHeader) {
                       "2", "--steps", "2", "--passes", "1", "--out", w / "out"});
   EXPECT_EQ(ran.status, 0) << ran.err;
 
+  std::filesystem::create_directory(w / "again");
+  put(w / "again/train.bin", raw);
+  put(w / "wide.bin", as_bytes(std::vector<uint32_t>(ids.begin(), ids.end())));
+  put(w / "longs.bin", as_bytes(std::vector<uint64_t>(ids.begin(), ids.end())));
+  put(w / "high.bin", as_bytes(std::vector<uint16_t>(100, 60000)));
+  put(w / "book.bin", some_text(4000));
+  put(w / "array.npy", std::string("\x93NUMPY\x01\0v\0{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }", 68));
+  put(w / "ids.gz", "\x1f\x8b\x08" + raw);
   const std::pair<Words, const char*> mistakes[] = {
       {{"import", "--out", w / "x"}, "give files of token ids"},
       {{"import", w / "train.bin"}, "give the folder to write to"},
       {{"import", w / "train.bin", "--out", w.folder.path}, "lies there itself; choose another folder"},
-      {{"import", w / "train.bin", "--out", w / "d"}, "is in the way"},
+      {{"import", "-", "--out", w / "x"}, "import reads files, not standard input"},
+      {{"import", w / "train.bin", "--out", w / "x", "--end-token", "x"}, "give one with --tokenizer"},
+      {{"import", w / "train.bin", "--out", w / "x", "--bits", "32"}, "or leave out --bits 32"},
+      {{"import", w / "wide.bin", "--out", w / "x"}, "every second id is 0: they have 32 bits, so give --bits 32"},
+      {{"import", w / "longs.bin", "--out", w / "x", "--bits", "32"}, "they seem to have 64 bits an id; python3 -c"},
+      {{"import", w / "book.bin", "--out", w / "x"}, "it looks like text, which ./tokenize data"},
+      {{"import", w / "high.bin", "--out", w / "x"}, "GPT-2's vocabulary, for which it is taken, has 50257"},
+      {{"import", w / "array.npy", "--out", w / "x"}, "numpy.load(sys.argv[1]).astype(\"u4\").tofile"},
+      {{"import", w / "ids.gz", "--out", w / "x"}, "gzip"},
+      {{"import", w / "train.bin", w / "again/train.bin", "--out", w / "x"}, "would both become train_000000.bin"},
       {{"import", w / "d/val_000000.bin", "--out", w / "x"}, "has a header already"},
       {{"import", w / "train.bin", "--out", w / "x", "--tokenizer", "bytes"}, "but the tokenizer has 257 ids"},
       {{"import", w / "nosuch", "--out", w / "x"}, "nosuch: No such file"}};

@@ -299,6 +299,7 @@ TEST(Messages, NameOnlyFlagsOfTheProgramsThatSayThem) {
                                                 {"eval.cpp", {"eval"}},
                                                 {"bench.cpp", {"bench"}},
                                                 {"tokenize.cpp", {"tokenize"}},
+                                                {"import_ids.cpp", {"tokenize import"}},
                                                 {"prepare.cpp", {"tokenize data"}},
                                                 {"documents.cpp", {"tokenize data"}},
                                                 {"text_input.cpp", {"tokenize"}},  // whose commands it says to type

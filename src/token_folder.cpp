@@ -1,0 +1,94 @@
+#include "token_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "error.h"
+#include "files.h"
+#include "shards.h"
+
+namespace {
+
+std::string data_json(const std::string& folder) { return folder + "/data.json"; }
+
+// The names and sizes of a split's files as ./tokenize data cuts them.
+void add_files(TokenFolder& f, const std::string& split, int64_t shards, int64_t tokens, int64_t shard_tokens) {
+  for (int64_t i = 0; i < shards; ++i)
+    f.files.emplace_back(text("%s_%06lld.bin", split.c_str(), (long long)i),
+                         std::min(shard_tokens, tokens - i * shard_tokens));
+}
+
+void take_prepared(TokenFolder& f, const Json& json, const Json& options, const std::string& path) {
+  int64_t shard_tokens = options.get_int("shard-tokens", path);
+  for (auto [split, shards, tokens] : {std::tuple{"train", "train_shards", "train_tokens"},
+                                       std::tuple{"val", "validation_shards", "validation_tokens"}})
+    add_files(f, split, json.get_int(shards, path), json.get_int(tokens, path), shard_tokens);
+  f.masked = options.find("prompt-field") && !options.get_string("prompt-field", path).empty();
+}
+
+bool is_listed(const TokenFolder& f, const std::string& name) {
+  return std::any_of(f.files.begin(), f.files.end(), [&](const auto& file) { return file.first == name; });
+}
+
+void refuse_unlisted(const TokenFolder& f, const std::string& folder) {
+  for (const std::string& name : list_folder(folder)) {
+    std::string bin = name.ends_with(".mask") ? name.substr(0, name.size() - 5) + ".bin" : name;
+    if (name[0] == '.' || !bin.ends_with(".bin") || (is_listed(f, bin) && (bin == name || f.masked))) continue;
+    fail("%s/%s is none of the files that %s lists: move it away, or name the files that are meant, as in '%s/*.bin'",
+         folder.c_str(), name.c_str(), data_json(folder).c_str(), folder.c_str());
+  }
+}
+
+}  // namespace
+
+std::string describe_tokenizer(const Tokenizer& t) { return text("%d ids, checksum %08x", t.vocab(), t.checksum()); }
+
+TokenFolder read_token_folder(const std::string& folder) {
+  TokenFolder f;
+  std::string path = data_json(folder);
+  if (!file_exists(path)) return f;
+  Json json = parse_json(read_file(path), path);
+  const Json& options = json.get("options", path);
+  f.complete = json.get_bool("complete", path);
+  f.tokenizer = options.get_string("tokenizer", path);
+  if (options.find("end-token")) f.end_token = options.get_string("end-token", path);
+  f.imported = json.find("files") != nullptr;
+  if (!f.imported) take_prepared(f, json, options, path);
+  if (f.imported)
+    for (const auto& [name, tokens] : json.get("files", path).members)
+      f.files.emplace_back(name, json.get("files", path).get_int(name, path));
+  return f;
+}
+
+void require_as_prepared(const std::string& folder) {
+  TokenFolder f = read_token_folder(folder);
+  if (f.files.empty() && f.complete) return;
+  std::string path = data_json(folder);
+  if (!f.complete)
+    fail(
+        "%s is not finished: give its ./tokenize %s again, which goes on, or name the files that are there, as in "
+        "'%s/*.bin'",
+        folder.c_str(), f.imported ? "import" : "data", folder.c_str());
+  for (const auto& [name, tokens] : f.files) {
+    std::string file = folder + "/" + name;
+    if (!file_exists(file))
+      fail(
+          "%s is missing, which %s lists: copy it back, make the folder anew, or name the files that are meant, as in "
+          "'%s/*.bin'",
+          file.c_str(), path.c_str(), folder.c_str());
+    if (int64_t held = read_shard_header(file).tokens; held != tokens)
+      fail("%s holds %lld tokens, and %s says %lld: it is another file", file.c_str(), (long long)held, path.c_str(),
+           (long long)tokens);
+    if (f.masked && !file_exists(mask_path(file)))
+      fail("%s is missing, which says what of %s may be targets", mask_path(file).c_str(), file.c_str());
+  }
+  refuse_unlisted(f, folder);
+}
+
+void require_tokenizer_of(const std::string& folder, const Tokenizer& tokenizer, const std::string& name) {
+  TokenFolder f = read_token_folder(folder);
+  std::string now = describe_tokenizer(tokenizer);
+  if (!f.tokenizer.empty() && f.tokenizer != now)
+    fail("%s is not the tokenizer that made the tokens in %s: it has %s, and %s says %s", name.c_str(), folder.c_str(),
+         now.c_str(), data_json(folder).c_str(), f.tokenizer.c_str());
+}

@@ -1,0 +1,107 @@
+// A folder of token files is what its data.json says, or a line says what it is not, whoever reads it.
+#include "token_folder.h"
+
+#include "program.h"
+#include "shards.h"
+
+namespace {
+
+// Some documents as token files: three to train on, one held out.
+struct Prepared : Bench {
+  Prepared() {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += some_text(100 + 7 * size_t(i)) + "<|endoftext|>\n";
+    put(*this / "texts.txt", text);
+    EXPECT_EQ(data().status, 0);
+  }
+  Ran data() const {
+    return run("tokenize", {"data", *this / "texts.txt", "--out", folder_path(), "--tokenizer", "bytes",
+                            "--shard-tokens", "6000", "--val", "0.2"});
+  }
+  std::string folder_path() const { return *this / "d"; }
+  std::string file(const std::string& name) const { return folder_path() + "/" + name; }
+  Ran train(const std::string& what) const {
+    return run("train", {"--data", what, "--width", "16", "--heads", "2", "--seq", "32", "--batch", "2", "--steps", "1",
+                         "--threads", "1", "--out", *this / "out"});
+  }
+  void refused(const std::string& part) const {
+    expect_refused(train(folder_path()), "train", part);
+    Ran ran = run("tokenize", {"inspect", folder_path()});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_TRUE(has(ran.err, part)) << ran.err;
+  }
+};
+
+void edit(const std::string& path, const std::string& from, const std::string& to) {
+  std::string text = contents(path);
+  size_t at = text.find(from);
+  ASSERT_NE(at, text.npos) << from;
+  put(path, text.replace(at, from.size(), to));
+}
+
+}  // namespace
+
+TEST(TokenFolder, ThatIsWholeIsTaken) {
+  Prepared p;
+  ShardNames names = find_shards(p.folder_path());
+  EXPECT_EQ(read_token_folder(p.folder_path()).files.size(), names.train.size() + names.validation.size());
+  EXPECT_EQ(p.train(p.folder_path()).status, 0);
+  EXPECT_EQ(run("tokenize", {"inspect", p.folder_path()}).status, 0);
+  EXPECT_NO_THROW(require_as_prepared(p / "")) << "a folder without data.json is taken as it is";
+}
+
+TEST(TokenFolder, WithoutAFileNamesItAndWhatToDo) {
+  for (const char* name : {"train_000001.bin", "val_000000.bin"}) {
+    Prepared p;
+    std::filesystem::remove(p.file(name));
+    p.refused(std::string(name) + " is missing, which ");
+    expect_refused(p.data(), "tokenize", std::string(name) + " is missing, which was written before: copy it back");
+    EXPECT_EQ(p.train(p.file("*.bin")).status, 0) << "the files that are named are taken";
+  }
+}
+
+TEST(TokenFolder, WithAnotherTokenizerOrNoneIsRefused) {
+  Prepared p;
+  ASSERT_EQ(run("tokenize", {"train", p.text(), "--vocab", "270", "--out", p / "other.json"}).status, 0);
+  std::filesystem::remove(p.file("tokenizer.json"));
+  expect_refused(p.train(p.folder_path()), "train", "tokenizer.json is missing, by which the tokens in");
+  std::filesystem::copy(p / "other.json", p.file("tokenizer.json"));
+  p.refused("is not the tokenizer that made the tokens in");
+  expect_refused(p.train(p.file("*.bin")), "train", "is not the tokenizer that made the tokens in");
+  std::filesystem::remove(p.file("tokenizer.json"));
+  EXPECT_EQ(p.data().status, 0);
+  EXPECT_EQ(p.train(p.folder_path()).status, 0) << "it was put back";
+}
+
+TEST(TokenFolder, WithFilesOfOthersIsRefused) {
+  Prepared p;
+  std::filesystem::copy(p.file("val_000000.bin"), p.file("other.bin"));
+  p.refused("other.bin is none of the files that");
+  expect_refused(p.data(), "tokenize", "other.bin is in the way");
+  std::filesystem::remove(p.file("other.bin"));
+  put(p.file("train_000009.mask"), "x");
+  p.refused("train_000009.mask is none of the files that");
+}
+
+TEST(TokenFolder, WhoseFilesAreOthersIsRefused) {
+  Prepared p;
+  std::string file = contents(find_shards(p.folder_path()).train.back());  // the last one is short
+  std::filesystem::remove(p.file("train_000000.bin"));
+  put(p.file("train_000000.bin"), file);
+  p.refused("data.json says 6000: it is another file");
+}
+
+TEST(TokenFolder, ThatIsUnfinishedIsRefusedWithTheWayOn) {
+  Prepared p;
+  edit(p.file("data.json"), "\"complete\": true", "\"complete\": false");
+  p.refused("is not finished: give its ./tokenize data again, which goes on, or name the files that are there");
+  EXPECT_EQ(p.train(p.file("*.bin")).status, 0);
+}
+
+TEST(TokenFolder, FormatTextIsForAFile) {
+  Prepared p;
+  Words words = {"--format", "text", "--out", p / "out"};
+  expect_refused(run("train", Words{"--data", p.folder_path()} + words), "train",
+                 "it is a folder of token files; --format text is for one file of text");
+  expect_refused(run("train", words), "train", "--data sums is the built-in corpus, and no file has that name");
+}
