@@ -32,18 +32,18 @@ struct TrainOptions {
   std::string eval_passes = kReportedPasses;
   float epochs = 0;
   int64_t tokens = 0;  // of the run; 0: --steps or --epochs says
-  int seq = 64, batch = 8, batch_tokens = 0;
+  int seq = 64, batch = 16, batch_tokens = 0;
   // Passes
-  std::string passes = "0:100,0.3:20/70/10", mixin = "half", gradient = "through";
+  std::string passes = "0:100,0.2:20/50/30", mixin = "half", gradient = "through";
   PassOptions pass;
   // Optimizer
   std::string optimizer = "adamw", schedule = "wsd";
   float skip_spikes = 0;  // standard deviations; 0: none
   OptimizerOptions optim = {.clip = 0};
-  int64_t steps = 40000, seed = 1;
+  int64_t steps = 12000, seed = 1;
   // Run
   std::string device = "auto", dtype = "fp32", recompute = "none", out = "out", resume, init_from, dump;
-  int threads = 0, eval_every = 4000, sample_every = 4000, save_every = 4000, keep = 2, keep_every = 0;
+  int threads = 0, eval_every = 2000, sample_every = 2000, save_every = 2000, keep = 2, keep_every = 0;
 };
 
 // Binds all flags of ./train. `options` must outlive the flags.

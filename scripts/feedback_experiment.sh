@@ -27,7 +27,7 @@ status=0
 for seed in $seeds; do
   run "three-pass-$seed" "$seed" &
   other=$!
-  run "two-pass-$seed" "$seed" --passes 0:100,0.3:20/80 || status=1
+  run "two-pass-$seed" "$seed" --passes 0:100,0.2:20/80 || status=1
   wait "$other" || status=1
 done
 exit $status

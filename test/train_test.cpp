@@ -269,7 +269,7 @@ TEST(Train, HelpShowsEveryFlagWithItsDefault) {
                            "format",       "val-tokens",
                            "epochs"})
     EXPECT_TRUE(has(ran.out, std::string("--") + flag + " ") || has(ran.out, std::string("--") + flag + "\n")) << flag;
-  EXPECT_TRUE(has(ran.out, "[40000]") && has(ran.out, "[0.1]"));
+  EXPECT_TRUE(has(ran.out, "[12000]") && has(ran.out, "[0.1]"));
   EXPECT_EQ(run("train", {"--width", "16", "--help"}).out, ran.out) << "defaults, not what is given";
   EXPECT_EQ(run("sample", {"--help"}).status, 0);
   EXPECT_EQ(run("eval", {"--help"}).status, 0);
