@@ -43,8 +43,8 @@ std::string save_checkpoint(const std::string& out, int64_t step, const Checkpoi
 // The step in a folder's name (step_00001000 → 1000), or −1.
 int64_t checkpoint_step(const std::string& path);
 bool is_partial_checkpoint(const std::string& name);  // is it the name of one that is being written?
-// Whole checkpoints in OUT by increasing step; whole: the manifest's files are there with their sizes. To read one, go by
-// find_checkpoint. Empty where there is no such folder.
+// Whole checkpoints in OUT by increasing step; whole: the manifest's files are there with their sizes, and the folder's
+// name is that of its step. To read one, go by find_checkpoint. Empty where there is no such folder.
 std::vector<std::string> list_checkpoints(const std::string& out);
 // A checkpoint that was found and read against its manifest. Only find_checkpoint makes one, and all that reads a
 // checkpoint takes one.
@@ -65,8 +65,9 @@ class Checkpoint {
 
 // The door to checkpoints. `path` names one, which is it or a failure; or a run's folder, of which the newest sound one
 // is meant: each newer one that is broken is a warning line on stderr. Sound: every file is there, as long and with the
-// checksum as the manifest says; so all of a checkpoint is read here, once. Fails, saying what is there, where there is
-// no sound one; `else_do` ends the line where there is none at all.
+// checksum as the manifest says, so that all of a checkpoint is read here, once; and a folder with a step's name holds
+// that step. Fails, saying what is there, where there is no sound one; `else_do` ends the line where there is none at
+// all.
 Checkpoint find_checkpoint(const std::string& path, const std::string& else_do = "");
 // A flag of the run that made a checkpoint, as its state.json has it; empty where it has none, for older runs do not have
 // every flag.

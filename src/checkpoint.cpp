@@ -98,6 +98,18 @@ std::vector<ListedFile> read_manifest(const std::string& folder) {
   return listed;
 }
 
+// A folder that was given another step's name would be taken for newer or older than it is.
+void check_step(const std::string& folder) {
+  std::string path = folder + "/state.json";
+  int64_t named = checkpoint_step(folder);
+  Json state = parse_json(read_file(path), path);
+  const Json* step = state.find("step");
+  bool holds_one = step && step->kind == Json::Kind::number && step->number >= 0;
+  if (named < 0 || !holds_one || step->number == double(named)) return;
+  fail("%s holds step %.0f, not the one of its name: it was renamed; call it %s again", folder.c_str(), step->number,
+       step_name(int64_t(step->number)).c_str());
+}
+
 // Fails where the folder is not whole; returns the manifest's files.
 std::vector<ListedFile> check_whole(const std::string& folder) {
   std::vector<ListedFile> listed = read_manifest(folder);
@@ -115,13 +127,14 @@ std::vector<ListedFile> check_whole(const std::string& folder) {
 bool is_whole(const std::string& folder) {
   try {
     check_whole(folder);
+    check_step(folder);
     return true;
   } catch (const Error&) {
     return false;
   }
 }
 
-// Fails where a file is missing, cut or changed; returns the manifest's names.
+// Fails where a file is missing, cut or changed, or the folder renamed; returns the manifest's names.
 std::vector<std::string> check_sound(const std::string& folder) {
   if (!folder_exists(folder)) fail("%s: there is no such folder", folder.c_str());
   std::vector<std::string> names;
@@ -132,6 +145,7 @@ std::vector<std::string> check_sound(const std::string& folder) {
            crc, file.crc);
     names.push_back(file.name);
   }
+  check_step(folder);
   return names;
 }
 

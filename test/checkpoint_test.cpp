@@ -14,12 +14,12 @@ namespace {
 
 struct TinyRun {
   std::vector<float> weights = std::vector<float>(1000, 0.5f);
-  CheckpointContents contents() const {
+  CheckpointContents contents(int64_t step) const {
     CheckpointContents c;
     c.model = {{"w", "F32", {10, 100}, weights.data()}};
     c.optimizer = {{"m.w", "F32", {10, 100}, weights.data()}, {"v.w", "F32", {10, 100}, weights.data()}};
     c.config = Json::object({{"width", 64}});
-    c.state = Json::object({{"step", 3}, {"note", "é"}});
+    c.state = Json::object({{"step", step}, {"note", "é"}});
     return c;
   }
 };
@@ -27,7 +27,7 @@ struct TinyRun {
 std::string save(const Scratch& out, int64_t step, Keep keep = {}, float weight = 0.5f) {
   TinyRun run;
   run.weights.assign(1000, weight);
-  return save_checkpoint(out.path, step, run.contents(), keep);
+  return save_checkpoint(out.path, step, run.contents(step), keep);
 }
 
 float weight_in(const std::string& checkpoint) {
@@ -48,7 +48,7 @@ TEST(Checkpoint, AJsonFileIsReadOnlyWhereItsChecksumHolds) {
   Scratch out;
   std::string path = save(out, 1);
   EXPECT_EQ(find_checkpoint(path).read_json("config.json").get_int("width", "c"), 64);
-  EXPECT_EQ(find_checkpoint(path).read_json("state.json").get_int("step", "s"), 3);
+  EXPECT_EQ(find_checkpoint(path).read_json("state.json").get_int("step", "s"), 1);
   std::string bytes = contents(path + "/config.json");
   put(path + "/config.json", bytes.replace(bytes.find("64"), 2, "65"));
   EXPECT_TRUE(has(message_of([&] { find_checkpoint(path); }), path + "/config.json: its bytes have changed"));
@@ -83,7 +83,7 @@ TEST(Checkpoint, TheManifestHoldsSizesAndChecksums) {
 
 TEST(Checkpoint, TheFolderIsMadeWithItsParents) {
   Scratch out;
-  EXPECT_EQ(save_checkpoint(out / "a/b//", 5, TinyRun().contents(), {}), out / "a/b/step_00000005");
+  EXPECT_EQ(save_checkpoint(out / "a/b//", 5, TinyRun().contents(5), {}), out / "a/b/step_00000005");
   EXPECT_EQ(find_checkpoint(out / "a/b").folder(), out / "a/b/step_00000005");
 }
 
@@ -148,6 +148,17 @@ TEST(Checkpoint, BrokenOnesDoNotCountAsKept) {
   EXPECT_EQ(list_checkpoints(out.path), (std::vector<std::string>{out / "step_00000001", out / "step_00000003"}));
 }
 
+TEST(Checkpoint, RenamedOnesDoNotCountAsKeptAndAreNotDeleted) {
+  Scratch out;
+  save(out, 1);
+  rename_path(out / "step_00000001", out / "step_00000099");
+  for (int step : {2, 3, 4}) save(out, step, {1});
+  EXPECT_EQ(names(out), (std::vector<std::string>{"step_00000004", "step_00000099"}));
+  rename_path(out / "step_00000099", out / "step_00000000");
+  save(out, 5, {1});
+  EXPECT_EQ(names(out), (std::vector<std::string>{"step_00000000", "step_00000005"}));
+}
+
 TEST(Checkpoint, SavingAStepAgainReplacesIt) {
   Scratch out;
   save(out, 1, {0}, 1.0f);
@@ -175,9 +186,9 @@ TEST(Checkpoint, WhereItCannotBeWrittenIsNamed) {
   Scratch out;
   put(out / "file", "x");
   EXPECT_TRUE(
-      has(message_of([&] { save_checkpoint(out / "file", 1, TinyRun().contents(), {}); }), "a file has that name"));
+      has(message_of([&] { save_checkpoint(out / "file", 1, TinyRun().contents(1), {}); }), "a file has that name"));
   EXPECT_TRUE(
-      has(message_of([&] { save_checkpoint("/proc/fullband", 1, TinyRun().contents(), {}); }), "/proc/fullband"));
+      has(message_of([&] { save_checkpoint("/proc/fullband", 1, TinyRun().contents(1), {}); }), "/proc/fullband"));
   put(out / "step_00000001", "x");
   EXPECT_TRUE(has(message_of([&] { save(out, 1); }), "step_00000001: a file has that name"));
   EXPECT_EQ(contents(out / "step_00000001"), "x");
@@ -186,7 +197,7 @@ TEST(Checkpoint, WhereItCannotBeWrittenIsNamed) {
 TEST(Checkpoint, TensorsThatCannotBeWrittenLeaveNothing) {
   Scratch out;
   TinyRun run;
-  CheckpointContents wrong = run.contents();
+  CheckpointContents wrong = run.contents(1);
   wrong.optimizer[0].dtype = "F33";
   EXPECT_TRUE(has(message_of([&] { save_checkpoint(out.path, 1, wrong, {}); }), "unknown dtype"));
   EXPECT_TRUE(names(out).empty());
@@ -291,6 +302,23 @@ TEST(FindCheckpoint, SkipsBrokenOnesWithALineForEach) {
   for (const char* part : {"step_00000002/model.safetensors: its bytes have changed",
                            "step_00000003/manifest.json is missing", "step_00000004/config.json has "})
     EXPECT_TRUE(has(warnings, part)) << warnings;
+}
+
+TEST(FindCheckpoint, AFolderThatHoldsAnotherStepThanItsNameSaysIsBroken) {
+  Scratch out;
+  for (int step : {10, 20}) save(out, step);
+  rename_path(out / "step_00000020", out / "step_00000099");
+  std::string says = (out / "step_00000099") +
+                     " holds step 20, not the one of its name: it was renamed; call it step_00000020 again";
+  EXPECT_EQ(message_of([&] { find_checkpoint(out / "step_00000099"); }), says);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(find_checkpoint(out.path).folder(), out / "step_00000010");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "warning: skipping a broken checkpoint: " + says + "\n");
+  rename_path(out / "step_00000010", out / "step_00000020");
+  EXPECT_TRUE(has(message_of([&] { find_checkpoint(out.path); }), "none of its 2 checkpoints is whole"));
+  EXPECT_TRUE(has(message_of([&] { find_checkpoint(out / "step_00000020"); }), "holds step 10, not"));
+  rename_path(out / "step_00000020", out / "best");
+  EXPECT_EQ(find_checkpoint(out / "best").folder(), out / "best") << "a name of one's own says no step";
 }
 
 TEST(FindCheckpoint, WhereNoneIsSoundTheFailureIsAllThatIsSaid) {
