@@ -44,17 +44,29 @@ class Flags {
   // Prints --help and exits 0; fails on mistakes.
   void parse(int argc, char** argv);
   bool has(const std::string& name) const;           // is there such a flag?
-  bool given(const std::string& name) const;         // on the command line or in --config
+  bool given(const std::string& name) const;         // on the command line or in a file
+  bool typed(const std::string& name) const;         // on the command line
+  std::string place(const std::string& name) const;  // FILE:LINE where it was given in a file, else empty
+  // Of two flags that exclude each other, where both were given: the command line's holds, and the other, from a file, is
+  // as if not given. Fails where both are from the same; `why` ends the line.
+  void exclude(const std::string& a, const std::string& b, const std::string& why = "");
+
+  // The lines of a file as --config reads it, with the flags' names as they were added. Fails on an unknown or doubled one.
+  struct Line {
+    std::string name, value, place;
+  };
+  std::vector<Line> lines_of(const std::string& path);
+  void take(const Line&);                            // as --config does
   std::string value(const std::string& name) const;  // as text
   // Every flag and its value as text, in the order added: for a checkpoint's record and for `--config` files.
   std::vector<std::pair<std::string, std::string>> values() const;
-  // Sets a flag as if given in a file (a resumed run takes the recorded values); `given` stays as it was.
+  // Sets a flag to a value that a resumed run recorded; `given` stays as it was.
   void set(const std::string& name, const std::string& value, const std::string& where);
   std::string help() const;  // wrapped to the page (log.h), sections, defaults
 
  private:
   struct Flag {
-    std::string name, section, help, kind, fallback, alone;
+    std::string name, section, help, kind, fallback, alone, place;
     bool given = false, is_bool = false;
     std::function<std::string()> show;
     std::function<void(const std::string& text, const std::string& where)> read;
@@ -62,24 +74,29 @@ class Flags {
   static Flag named(const std::string& name, const std::string& kind, const std::string& help);
   void add_flag(Flag flag);
   Flag* find(const std::string& name);
+  const Flag& at(const std::string& name) const;
   bool asks_for(const std::vector<std::string>& words, const std::string& word, const std::string& short_form);
   bool take_word(const std::string& word, bool flags_may_follow);
   std::string unknown(const std::string& name, bool in_file) const;
-  // What a flag is to be set to; without a flag: the file that --config names.
+  // What a flag is to be set to; without a flag: the file that --config names. `place`: as above.
   struct Setting {
     Flag* flag;
-    std::string value, where;
+    std::string value, where, place = {};
   };
+  void apply(const Setting&);
   void refuse_other_dash(const std::string& word);
   Setting setting_at(const std::vector<std::string>& words, size_t* at);
   Setting setting_in(const std::string& line, const std::string& where);
-  void read_config(const std::string& path);
   std::string program_, summary_, epilogue_, section_;
   std::vector<Flag> flags_;
   std::string words_name_, words_help_;
   std::vector<std::string>* words_ = nullptr;
   size_t most_words_ = 0;
 };
+
+// Where the flags that a message names as --name stand, of those that a file has given: " (--vocab stands in run.conf:3)",
+// else empty. Nobody has typed them.
+std::string places_of_flags(const std::string& message);
 
 // The candidate nearest to `word` by edit distance, or "" where none is near.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);

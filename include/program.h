@@ -14,6 +14,8 @@ std::string version_line();
 // Makes ready what a program relies on: standard streams that are open, a full disk that is an error and not a signal,
 // and output that is known to have been written when the program ends with status 0. `name` starts messages.
 void begin_program(const char* name);
+// A user's mistake as a line on stderr, with where the flags stand that it names and nobody typed.
+void say_mistake(const char* name, const std::string& what);
 
 template <class Body>
 int run_program(const char* name, Body body) {
@@ -23,7 +25,7 @@ int run_program(const char* name, Body body) {
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "%s: out of memory\n", name);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", name, e.what());
+    say_mistake(name, e.what());
   }
   return 1;
 }

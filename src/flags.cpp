@@ -2,11 +2,13 @@
 #include "flags.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "error.h"
@@ -170,22 +172,65 @@ Flags::Flag* Flags::find(const std::string& name) {
 
 bool Flags::has(const std::string& name) const { return const_cast<Flags*>(this)->find(name) != nullptr; }
 
-bool Flags::given(const std::string& name) const {
+const Flags::Flag& Flags::at(const std::string& name) const {
   const Flag* flag = const_cast<Flags*>(this)->find(name);
   check(flag, "Flags: no flag is named %s", name.c_str());
-  return flag->given;
+  return *flag;
 }
+
+bool Flags::given(const std::string& name) const { return at(name).given; }
+
+bool Flags::typed(const std::string& name) const { return at(name).given && at(name).place.empty(); }
+
+std::string Flags::place(const std::string& name) const { return at(name).place; }
+
+// Of the program's flags, those that a file has given: the messages of all that happens later may name them.
+static std::map<std::string, std::string> places_in_files;
+
+static bool names_flag(const std::string& message, const std::string& flag) {
+  for (size_t at = message.find(flag); at != message.npos; at = message.find(flag, at + 1)) {
+    unsigned char next = at + flag.size() < message.size() ? message[at + flag.size()] : ' ';
+    if (!std::isalnum(next) && next != '-') return true;
+  }
+  return false;
+}
+
+std::string places_of_flags(const std::string& message) {
+  std::string places;
+  for (const auto& [name, place] : places_in_files) {
+    if (!names_flag(message, "--" + name)) continue;
+    places += (places.empty() ? " (--" : ", --") + name + (places.empty() ? " stands in " : " in ") + place;
+  }
+  return places + (places.empty() ? "" : ")");
+}
+
+void Flags::apply(const Setting& setting) {
+  Flag& flag = *setting.flag;
+  flag.read(setting.value, setting.where);
+  flag.given = true;
+  flag.place = setting.place;
+  if (flag.place.empty())
+    places_in_files.erase(normal(flag.name));
+  else
+    places_in_files[normal(flag.name)] = flag.place;
+}
+
+void Flags::take(const Line& line) { apply({find(line.name), line.value, line.place + ": " + line.name, line.place}); }
+
+void Flags::exclude(const std::string& a, const std::string& b, const std::string& why) {
+  if (!given(a) || !given(b)) return;
+  if (typed(a) == typed(b)) fail("--%s and --%s exclude each other%s", a.c_str(), b.c_str(), why.c_str());
+  Flag& loses = *find(typed(a) ? b : a);
+  apply({&loses, loses.fallback, loses.name});
+  loses.given = false;
+}
+
+std::string Flags::value(const std::string& name) const { return at(name).show(); }
 
 std::vector<std::pair<std::string, std::string>> Flags::values() const {
   std::vector<std::pair<std::string, std::string>> result;
   for (const Flag& flag : flags_) result.emplace_back(flag.name, flag.show());
   return result;
-}
-
-std::string Flags::value(const std::string& name) const {
-  for (const Flag& flag : flags_)
-    if (flag.name == name) return flag.show();
-  fail("there is no flag --%s", name.c_str());
 }
 
 void Flags::set(const std::string& name, const std::string& value, const std::string& where) {
@@ -299,12 +344,10 @@ void Flags::parse(int argc, char** argv) {
     if (!seen.insert(settings.back().flag).second) fail("%s is given twice", settings.back().where.c_str());
   }
   for (const Setting& setting : settings)  // first, so that the command line wins
-    if (!setting.flag) read_config(setting.value);
-  for (const Setting& setting : settings) {
-    if (!setting.flag) continue;
-    setting.flag->read(setting.value, setting.where);
-    setting.flag->given = true;
-  }
+    if (!setting.flag)
+      for (const Line& line : lines_of(setting.value)) take(line);
+  for (const Setting& setting : settings)
+    if (setting.flag) apply(setting);
 }
 
 // A flag written with one dash, or with a long one, as text editors make of two.
@@ -403,8 +446,9 @@ Flags::Setting Flags::setting_in(const std::string& line, const std::string& whe
   return {flag, quoted ? unquote(value, where) : without_comment(value), where + ": " + flag->name};
 }
 
-void Flags::read_config(const std::string& path) {
+std::vector<Flags::Line> Flags::lines_of(const std::string& path) {
   std::string source(without_mark(read_file(path)));
+  std::vector<Line> lines;
   std::set<Flag*> seen;
   int number = 0;
   for (size_t start = 0; start < source.size();) {
@@ -414,9 +458,9 @@ void Flags::read_config(const std::string& path) {
     if (line.empty() || line[0] == '#') continue;
     Setting setting = setting_in(line, where);
     if (!seen.insert(setting.flag).second) fail("%s is given twice", setting.where.c_str());
-    setting.flag->read(setting.value, setting.where);
-    setting.flag->given = true;
+    lines.push_back({setting.flag->name, setting.value, where});
   }
+  return lines;
 }
 
 static std::string help_line(const std::string& left, const std::string& right) {

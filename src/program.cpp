@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "devices.h"
+#include "flags.h"
 #include "kernels.h"
 #include "signals.h"
 #include "utf8.h"
@@ -38,6 +39,10 @@ void begin_program(const char* name) {
   std::signal(SIGXFSZ, SIG_IGN);  // the write that goes too far fails, and is reported as any other
 #endif
   std::atexit(finish_output);
+}
+
+void say_mistake(const char* name, const std::string& what) {
+  std::fprintf(stderr, "%s: %s%s\n", name, what.c_str(), places_of_flags(what).c_str());
 }
 
 std::string version_line() {

@@ -318,6 +318,39 @@ TEST(Flags, AMistakeInAFileIsNamedByItsLine) {
   EXPECT_TRUE(has(config_refusal(std::string("\0\x01\xFF", 3)), "run.conf:1: expected"));
 }
 
+TEST(Flags, WhatNobodyTypedIsNamedByItsLineInTheFile) {
+  Scratch folder;
+  std::string file = folder / "run.conf";
+  put(file, "# x\nwidth = 3\nhead_gate = yes\nsteps = 7\n");
+  Options o;
+  o.parse({"--steps", "9", "--config", file});
+  EXPECT_EQ(o.flags.place("width"), file + ":2");
+  EXPECT_EQ(o.flags.place("steps"), "");
+  EXPECT_TRUE(o.flags.typed("steps") && o.flags.given("width") && !o.flags.typed("width"));
+  EXPECT_EQ(places_of_flags("--width 3 is too small"), " (--width stands in " + file + ":2)");
+  EXPECT_EQ(places_of_flags("--width and --head-gate and --steps"),
+            " (--head-gate stands in " + file + ":3, --width in " + file + ":2)");
+  EXPECT_EQ(places_of_flags("--width-of, --widths"), "");
+  EXPECT_EQ(places_of_flags("width"), "");
+}
+
+TEST(Flags, OfTwoThatExcludeEachOtherTheCommandLinesHolds) {
+  Scratch folder;
+  std::string file = folder / "run.conf";
+  put(file, "width = 3\nsteps = 7\n");
+  Options typed;
+  typed.parse({"--steps", "9", "--config", file});
+  typed.flags.exclude("width", "steps");
+  EXPECT_TRUE(!typed.flags.given("width") && typed.flags.given("steps"));
+  EXPECT_TRUE(typed.width == 64 && typed.steps == 9);
+  EXPECT_EQ(typed.flags.place("width"), "");
+  Options both;
+  both.parse({"--config", file});
+  EXPECT_EQ(message_of([&] { both.flags.exclude("width", "steps", ": so"); }),
+            "--width and --steps exclude each other: so");
+  EXPECT_NO_THROW(both.flags.exclude("width", "out"));
+}
+
 TEST(Flags, AConfigurationFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(refusal({"--config", "/no/such"}), "cannot read /no/such: No such file or directory");
   EXPECT_TRUE(has(refusal({"--config", "/tmp"}), "it is a folder"));
