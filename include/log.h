@@ -70,6 +70,12 @@ class JsonLog {
   int fd_ = -1;
 };
 
-// Cuts a log back to the lines whose "step" is at most `last_step`, dropping a torn last line; does nothing where there
-// is no file. A line without a step goes with the line before it.
-void cut_log(const std::string& path, int64_t last_step);
+// What a log has lost: lines of steps (in words: "step 4, steps 6 to 10"), and lines that are no JSON.
+struct LogDamage {
+  std::string missing;
+  int lines = 0;
+};
+// Cuts a log back to the lines whose "step" is at most `last_step`, dropping a torn last line and empty ones; does nothing
+// where there is no file. A line without a step goes with the line before it. Lines that are no JSON go to the end of
+// PATH.damaged, so that what is left is JSON lines. From `first_step` on each step should have a line.
+LogDamage cut_log(const std::string& path, int64_t last_step, int64_t first_step = 1);

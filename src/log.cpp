@@ -295,25 +295,49 @@ void JsonLog::write(const Json& object) { write_all(fd_, write_json(object) + "\
 
 namespace {
 
-enum class Line { torn, without_step, with_step };
+enum class Line { empty, torn, without_step, with_step, of_a_step };
 
 Line read_log_line(const std::string& line, double* step) {
+  if (line.find_first_not_of(" \t\r") == line.npos) return Line::empty;
   try {
     Json json = parse_json(line, "log");
     const Json* member = json.find("step");
     if (!member || member->kind != Json::Kind::number) return Line::without_step;
     *step = member->number;
-    return Line::with_step;
+    bool whole = *step == std::floor(*step);
+    return json.find("val_loss") || !whole ? Line::with_step : Line::of_a_step;
   } catch (const Error&) {
     return Line::torn;
   }
 }
 
+// Steps that should follow one another, and those left out between them.
+class StepsInOrder {
+ public:
+  explicit StepsInOrder(int64_t first) : next_(double(first)) {}
+  void add(double step) {
+    if (step > next_) left_out(next_, step - 1);
+    next_ = std::max(next_, step + 1);
+  }
+  std::string missing_to(int64_t last) {
+    add(double(last) + 1);
+    return missing_;
+  }
+
+ private:
+  void left_out(double from, double to) {
+    missing_ += (missing_.empty() ? "" : ", ") + text(from == to ? "step %.0f" : "steps %.0f to %.0f", from, to);
+  }
+  double next_;
+  std::string missing_;
+};
+
 }  // namespace
 
-void cut_log(const std::string& path, int64_t last_step) {
-  if (!file_exists(path)) return;
-  std::string log = read_file(path), kept;
+LogDamage cut_log(const std::string& path, int64_t last_step, int64_t first_step) {
+  LogDamage found;
+  StepsInOrder steps(first_step);
+  std::string log = file_exists(path) ? read_file(path) : "", kept, damaged;
   bool keep = true;
   for (size_t start = 0; start < log.size();) {
     size_t end = std::min(log.find('\n', start), log.size());
@@ -321,9 +345,16 @@ void cut_log(const std::string& path, int64_t last_step) {
     start = end + 1;
     double step = 0;
     Line kind = read_log_line(line, &step);
-    if (kind == Line::with_step) keep = step <= double(last_step);
-    if (kind == Line::torn && start >= log.size()) continue;  // the last: a kill tore it
-    if (keep) kept += line + "\n";
+    if (kind >= Line::with_step) keep = step <= double(last_step);
+    bool torn_by_a_kill = kind == Line::torn && end == log.size();
+    if (kind == Line::empty || torn_by_a_kill || !keep) continue;
+    (kind == Line::torn ? damaged : kept) += line + "\n";
+    found.lines += kind == Line::torn;
+    if (kind == Line::of_a_step) steps.add(step);
   }
+  std::string aside = path + ".damaged";
+  if (!damaged.empty()) write_file(aside, (file_exists(aside) ? read_file(aside) : "") + damaged);
   if (kept != log) write_file(path, kept);
+  found.missing = steps.missing_to(last_step);
+  return found;
 }

@@ -304,17 +304,39 @@ TEST(CutLog, KeepsTheLinesUpToAStep) {
   EXPECT_EQ(list_folder(folder.path).size(), 1u);
 }
 
-TEST(CutLog, DropsATornLastLineOnly) {
+TEST(CutLog, DropsATornLastLineAndPutsOtherDamagedOnesAside) {
   Scratch folder;
-  put(folder / "log", "{\"step\": 1}\nnot json\n{\"step\": 2}\n{\"step\": 2, \"x");
-  cut_log(folder / "log", 9);
-  EXPECT_EQ(contents(folder / "log"), "{\"step\": 1}\nnot json\n{\"step\": 2}\n");
+  put(folder / "log", "{\"step\": 1}\nnot json\n\n{\"step\": 2}\n{\"step\": 2, \"x");
+  EXPECT_EQ(cut_log(folder / "log", 9).lines, 1);
+  EXPECT_EQ(contents(folder / "log"), "{\"step\": 1}\n{\"step\": 2}\n");
+  EXPECT_EQ(contents(folder / "log.damaged"), "not json\n");
+  put(folder / "log", "{\"step\": 1}\n{\"step\n");
+  EXPECT_EQ(cut_log(folder / "log", 9).lines, 1) << "the last, but whole";
+  EXPECT_EQ(contents(folder / "log.damaged"), "not json\n{\"step\n") << "what was aside stays";
   put(folder / "log", "{\"step\": 1}");  // whole but for its newline
   cut_log(folder / "log", 9);
   EXPECT_EQ(contents(folder / "log"), "{\"step\": 1}\n");
   put(folder / "log", std::string("{\"step\": 1}\n\0\0\0\0", 16));  // as after a loss of power
   cut_log(folder / "log", 9);
   EXPECT_EQ(contents(folder / "log"), "{\"step\": 1}\n");
+}
+
+TEST(CutLog, SaysWhichStepsHaveNoLine) {
+  Scratch folder;
+  auto missing = [&](const std::vector<int>& steps, int last, int first = 1) {
+    std::string log = "{\"step\": 5, \"val_loss\": [1]}\n";
+    for (int step : steps) log += text("{\"step\": %d, \"loss\": 1}\n", step);
+    put(folder / "log", log);
+    return cut_log(folder / "log", last, first).missing;
+  };
+  EXPECT_EQ(missing({1, 2, 3, 4, 5, 6}, 6), "");
+  EXPECT_EQ(missing({1, 2, 3, 4, 5, 6}, 5), "") << "later steps are cut off";
+  EXPECT_EQ(missing({1, 2, 3, 5, 6, 9}, 9), "step 4, steps 7 to 8") << "an evaluation is no step";
+  EXPECT_EQ(missing({3}, 6), "steps 1 to 2, steps 4 to 6");
+  EXPECT_EQ(missing({}, 6), "steps 1 to 6");
+  EXPECT_EQ(missing({5, 6}, 6, 5), "");
+  EXPECT_EQ(missing({}, -1, 1), "");
+  EXPECT_EQ(cut_log(folder / "none", 3).missing, "steps 1 to 3");
 }
 
 TEST(CutLog, DoesNothingWithoutAFile) {
