@@ -74,5 +74,6 @@ std::string mask_path(const std::string& shard);     // NAME.mask of NAME.bin
 struct ShardNames {
   std::vector<std::string> train, validation;
 };
-bool names_shards(const std::string& data);  // does --data mean token files?
+bool names_shards(const std::string& data);    // does --data mean token files?
+bool matches_shards(const std::string& data);  // is it a pattern, and are there such files?
 ShardNames find_shards(const std::string& data);

@@ -30,9 +30,12 @@ struct TrainingData {
   bool made = false;            // the built-in corpus, which is there to be seen often
   double document_length = 1;   // mean, in training tokens
   uint32_t checksum = 0;        // of the training tokens: a resumed run must find the same
+  uint32_t held_out_checksum = 0;
 };
 
 TrainingData read_training_data(const DataOptions&);
+// The data that a checkpoint names: where there is nothing under that name any more, the failure says what to do.
+TrainingData read_recorded_data(const DataOptions&, const std::string& checkpoint);
 
 // Fails where a model's tokens are others than the data's.
 void require_vocabulary(const TrainingData&, const ModelConfig&, const std::string& checkpoint);

@@ -21,11 +21,7 @@ static TrainingData read_data(const std::string& given, const std::string& forma
   if (!given.empty()) return read_training_data(o);
   o.data = recorded_flag(checkpoint, "data");
   if (format.empty()) o.format = recorded_flag(checkpoint, "format");
-  try {
-    return read_training_data(o);
-  } catch (const Error& e) {
-    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), checkpoint.folder().c_str());
-  }
+  return read_recorded_data(o, checkpoint.folder());
 }
 
 int main(int argc, char** argv) {

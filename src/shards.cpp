@@ -245,6 +245,8 @@ bool names_shards(const std::string& data) {
   return is_named_bin(data) || (is_pattern(data) && !file_exists(data));
 }
 
+bool matches_shards(const std::string& data) { return is_pattern(data) && !matches_of(data).empty(); }
+
 // Does val, valid or validation stand in a file's name, with no letter beside it? Letters beyond ASCII are such, too.
 static bool names_validation(const std::string& path) {
   std::string word;

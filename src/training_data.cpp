@@ -45,6 +45,15 @@ Tokenizer tokenizer_for(const DataOptions& o, Pattern usual, const std::vector<T
   return tokenizer;
 }
 
+uint32_t checksum_of(const std::vector<Tokens>& shards) {
+  uint32_t crc = 0;
+  for (const Tokens& shard : shards) {
+    crc = crc32c(crc, shard.bytes(), shard.byte_size());
+    if (shard.has_mask()) crc = crc32c(crc, shard.mask(), size_t(shard.size()));
+  }
+  return crc;
+}
+
 // `held_out`: what the documents for validation are; empty: their number says it.
 void describe(TrainingData& data, const std::string& what, const std::string& held_out = "") {
   int end = data.vocabulary.end_of_text;
@@ -58,10 +67,7 @@ void describe(TrainingData& data, const std::string& what, const std::string& he
       "held out " +
           (held_out.empty() ? show_count(double(count_documents(data.validation, end)), "document") : held_out),
       show_count(double(count_tokens(data.validation))) + " tokens"};
-  for (const Tokens& shard : data.train) {
-    data.checksum = crc32c(data.checksum, shard.bytes(), shard.byte_size());
-    if (shard.has_mask()) data.checksum = crc32c(data.checksum, shard.mask(), size_t(shard.size()));
-  }
+  data.checksum = checksum_of(data.train), data.held_out_checksum = checksum_of(data.validation);
 }
 
 [[noreturn]] void refuse_folder(const std::string& folder) {
@@ -263,11 +269,15 @@ TrainingData map_token_files(const DataOptions& o) {
       "held out " + show_count(double(count_tokens(data.validation))) + " tokens: " + held_out[0]};
   data.description.insert(data.description.end(), held_out.begin() + 1, held_out.end());
   if (!divided.empty()) data.description.push_back(divided);
-  data.checksum = checksum_of_ends(data.train);
+  data.checksum = checksum_of_ends(data.train), data.held_out_checksum = checksum_of_ends(data.validation);
   return data;
 }
 
 }  // namespace
+
+static bool something_is_named(const std::string& data) {
+  return file_exists(data) || (folder_exists(data) ? names_shards(data) : matches_shards(data));
+}
 
 bool names_token_files(const DataOptions& o) { return o.format != "text" && names_shards(o.data); }
 
@@ -287,6 +297,15 @@ TrainingData read_training_data(const DataOptions& o) {
     data.description.push_back(text("no tokenizer beside them: ids only, taken for %s",
                                     data.tokenizer.vocab() == 50257 ? "GPT-2's" : "Llama 3's"));
   return data;
+}
+
+TrainingData read_recorded_data(const DataOptions& o, const std::string& checkpoint) {
+  try {
+    return read_training_data(o);
+  } catch (const Error& e) {
+    if (something_is_named(o.data)) throw;
+    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(), checkpoint.c_str());
+  }
 }
 
 void require_vocabulary(const TrainingData& data, const ModelConfig& model, const std::string& checkpoint) {
