@@ -1,6 +1,7 @@
 // A model in memory: what it is, and its parameters.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "config.h"
 #include "kernels.h"
@@ -47,8 +48,12 @@ ModelConfig read_config(const Checkpoint&);
 // computes nothing.
 void read_params(Model&, const Checkpoint&);
 // Takes over the weights of another model: all that this one has, but that feedback parameters may be missing there (an
-// ordinary transformer gets feedback); they keep their initial values.
-void init_from(Model&, const Checkpoint&);
+// ordinary transformer gets feedback, or another fusion); they keep their initial values. Returns the names of those that
+// were not taken, for this model has other feedback or none, and of those that keep their initial values.
+struct TakenOver {
+  std::vector<std::string> left, fresh;
+};
+TakenOver init_from(Model&, const Checkpoint&);
 
 // Rounds matrices and the embedding to bfloat16, to nearest, ties to even; their values stay floats.
 void round_to_bf16(Model&);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -95,19 +96,23 @@ class Trainer {
   };
 
   // What a run starts from: src/start.cpp.
-  void check_names(const Flags&) const;
+  void check_names(Flags&) const;
   void find_folders(Flags&);
   bool resumes_out() const;
   void find_resumed(Flags&);
-  Json recorded_flags() const;
-  void take_record(Flags&, const Json& recorded, const std::string& path);
+  void take_record(Flags&);
+  bool goes_by_run_conf() const;
+  void start_again(Flags&, const std::string& run);
+  void note_change(const Flags&, const std::string& flag, const std::string& was);
   bool may_change(const std::string& flag, const std::string& value) const;
   void take_sizes(Flags&);
+  void take_fusion(Flags&);
   void resolve(Flags&);
   void follow_size(Flags&);
   void follow_length(Flags&);
   void accumulate();
   void read_data(Flags&);
+  void require_same_data();
   const Checkpoint& weights_from() const;
   std::optional<Tokenizer> tokenizer_of_weights(const Flags&) const;
   DataOptions data_options(const std::optional<Tokenizer>& of_weights) const;
@@ -118,8 +123,11 @@ class Trainer {
   void seek_recorded(const std::string& path);
   void load_state();
   void claim_out(Flags&);
+  void take_up_log();
   void set_later_checkpoints_aside();
+  void show_notes() const;
   std::string plan_text() const;
+  std::string weights_line() const;
   void expect_rows();
   double expected_rows(double from) const;  // a token, on average over the steps from this fraction of the run on
 
@@ -148,7 +156,6 @@ class Trainer {
   Checkpoint resumed_from_;            // what is continued, if anything is
   Checkpoint init_from_;               // whose weights are taken over
   bool in_place_ = true;               // what is resumed lies in --out
-  bool restarted_ = false;             // a run that was stopped before its first checkpoint
   bool recorded_vocab_ = false;        // it trained a tokenizer of --vocab ids
   bool trains_tokenizer_ = false;      // this run does, or the one that it goes on with: --vocab means something
   bool other_order_ = false;           // a dump with other data flags than the resumed run's: from the first row
@@ -157,6 +164,9 @@ class Trainer {
   SpikeWatch spikes_;
   int64_t spikes_skipped_ = 0;
   Json record_, record_flags_;     // the resumed run's state.json; this run's flags
+  std::set<std::string> given_;    // those of its flags that were given, now or before; the others follow from them
+  TakenOver taken_over_;           // of the weights that --init-from names
+  int64_t log_begins_ = 1;         // the first step that log.jsonl has
   bool feedback_started_ = false;  // the weights that this run started from had trained feedback
   TrainingData data_;
   std::unique_ptr<FolderLock> lock_;

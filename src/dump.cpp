@@ -96,6 +96,7 @@ void Trainer::dump() {
     tensors.push_back(
         {"prefix." + std::to_string(k), "I32", {int64_t(p.prefix[k - 2].size())}, p.prefix[k - 2].data()});
   write_safetensors(o_.dump, tensors, metadata_of(o_, step.z_loss));
+  show_notes();
   std::printf("wrote %s: %d pass%s over %lld × %d tokens, loss", o_.dump.c_str(), step.passes,
               step.passes == 1 ? "" : "es", (long long)B, T);
   for (double mean : means) std::printf(" %.6f", mean);

@@ -57,16 +57,24 @@ void read_params(Model& model, const Checkpoint& checkpoint) {
   require_finite(model, file.path());
 }
 
-void init_from(Model& model, const Checkpoint& checkpoint) {
+TakenOver init_from(Model& model, const Checkpoint& checkpoint) {
+  TakenOver taken;
   SafetensorsFile file(checkpoint.path("model.safetensors"));
-  for (const TensorView& t : file.tensors())
-    if (!model.layout.find(t.name) && t.name.rfind("latent_feedback.", 0) != 0)
+  for (const TensorView& t : file.tensors()) {
+    if (model.layout.find(t.name)) continue;
+    if (t.name.rfind("latent_feedback.", 0) != 0)
       fail("--init-from %s: tensor %s has no place in this model", file.path().c_str(), t.name.c_str());
+    taken.left.push_back(t.name);
+  }
   for (const Param& p : model.layout.params) {
-    if (p.feedback && !file.find(p.name)) continue;
-    std::memcpy(model.block.data() + p.offset, file.floats(p.name, p.shape()), p.size() * sizeof(float));
+    if (p.feedback && !file.find(p.name)) {
+      taken.fresh.push_back(p.name);
+    } else {
+      std::memcpy(model.block.data() + p.offset, file.floats(p.name, p.shape()), p.size() * sizeof(float));
+    }
   }
   require_finite(model, file.path());
+  return taken;
 }
 
 bool feedback_is_trained(const Checkpoint& checkpoint, const ModelConfig& config) {

@@ -28,6 +28,14 @@ constexpr const char* kDataFlags[] = {"data", "format", "tokenizer", "pattern", 
 // Flags that belong to one start of the program, not to the run.
 constexpr const char* kOfOneStart[] = {"resume", "init-from", "dump", "out", "threads", "device"};
 
+// Flags that say how long a run is; one of them does.
+constexpr const char* kLengths[] = {"steps", "epochs", "tokens"};
+
+void keep_one_length(Flags& flags) {
+  for (auto [a, b] : {std::pair("steps", "epochs"), {"steps", "tokens"}, {"epochs", "tokens"}})
+    if (flags.value(a) != "0" && flags.value(b) != "0") flags.exclude(a, b);
+}
+
 template <size_t n>
 bool is_one_of(const std::string& name, const char* const (&names)[n]) {
   return std::any_of(names, names + n, [&](const char* other) { return name == other; });
@@ -35,30 +43,28 @@ bool is_one_of(const std::string& name, const char* const (&names)[n]) {
 
 std::string conf_path(const std::string& out) { return out + "/run.conf"; }
 
-// The flags that are the run's. Where --epochs or --tokens says how long it is, --steps does not; --vocab is there where the run
-// trains a tokenizer.
+// The flags that are the run's. It is as long as --steps, --epochs or --tokens says; --vocab is there where the run trains a
+// tokenizer.
 std::vector<std::pair<std::string, std::string>> flags_of_run(const Flags& flags, bool trains_tokenizer) {
   auto values = flags.values();
-  auto is_set = [&](const char* name, const char* unset) {
-    return std::any_of(values.begin(), values.end(),
-                       [&](const auto& flag) { return flag.first == name && flag.second != unset; });
-  };
-  bool not_by_steps = is_set("epochs", "0") || is_set("tokens", "0");
+  bool by_epochs = flags.value("epochs") != "0", by_tokens = flags.value("tokens") != "0";
   std::erase_if(values, [&](const auto& flag) {
-    return is_one_of(flag.first, kOfOneStart) || (not_by_steps && flag.first == "steps") ||
+    return is_one_of(flag.first, kOfOneStart) || (flag.first == "steps" && (by_epochs || by_tokens)) ||
+           (flag.first == "epochs" && !by_epochs) || (flag.first == "tokens" && !by_tokens) ||
            (!trains_tokenizer && flag.first == "vocab");
   });
   return values;
 }
 
-// They as a file for --config.
-std::string conf_text(const Flags& flags, bool trains_tokenizer) {
-  std::string lines = "# The flags of this run; ./train --config takes this file.\n";
+// They as a file for --config, in which the others follow from those that were given.
+std::string conf_text(const Flags& flags, const std::set<std::string>& given, bool trains_tokenizer) {
+  std::string lines =
+      "# The flags of this run; ./train --config takes this file. What stands behind a # was not given, but follows.\n";
   for (const auto& [name, value] : flags_of_run(flags, trains_tokenizer)) {
     std::string quoted;
     for (char c : value)
       quoted += c == '"' || c == '\\' ? std::string("\\") + c : c == '\n' ? "\\n" : std::string(1, c);
-    lines += name + " = \"" + quoted + "\"\n";
+    lines += (given.count(name) ? "" : "# ") + name + " = \"" + quoted + "\"\n";
   }
   return lines;
 }
@@ -69,15 +75,40 @@ Json flags_record(const Flags& flags, bool trains_tokenizer) {
   return record;
 }
 
-// The flags that a run's folder holds.
-Json conf_record(const std::string& path) {
-  Flags recorded("", "");
+// A set of flags of ./train apart from those of the command line.
+struct OtherFlags {
   TrainOptions options;
-  add_train_flags(recorded, options);
-  std::string argument = "--config=" + path;
-  char* words[] = {nullptr, argument.data()};
-  recorded.parse(2, words);
-  return flags_record(recorded, recorded.given("vocab"));
+  Flags flags{"", ""};
+  OtherFlags() { add_train_flags(flags, options); }
+};
+
+// The lines of a run's run.conf; a mistake in it is said with a way out.
+std::vector<Flags::Line> lines_of_conf(const std::string& path, const std::string& way_out) {
+  try {
+    OtherFlags checked;
+    std::vector<Flags::Line> lines = checked.flags.lines_of(path);
+    for (const Flags::Line& line : lines) {
+      if (is_one_of(line.name, kOfOneStart))
+        fail("%s: %s belongs on the command line", line.place.c_str(), line.name.c_str());
+      checked.flags.set(line.name, line.value, line.place);
+    }
+    return lines;
+  } catch (const Error& e) {
+    fail("%s; %s", e.what(), way_out.c_str());
+  }
+}
+
+// Flags of the run of which a run.conf says nothing, not even behind a #.
+std::string lost_lines(const std::string& path, const Flags& flags) {
+  constexpr int kMost = 4;
+  std::string conf = "\n" + read_file(path), names;
+  int lost = 0;
+  for (const auto& [name, value] : flags_of_run(flags, false)) {
+    bool is_there = conf.find("\n" + name + " = ") != conf.npos || conf.find("\n# " + name + " = ") != conf.npos;
+    if (is_there || flags.typed(name)) continue;
+    if (++lost <= kMost) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names + (lost > kMost ? text(" and %d more", lost - kMost) : "");
 }
 
 std::string parent_of(const std::string& path) {
@@ -151,14 +182,14 @@ void require_room_for_checkpoints(const std::string& out) {
 }  // namespace
 
 // What flags of text may name, before anything is looked for.
-void Trainer::check_names(const Flags& flags) const {
+void Trainer::check_names(Flags& flags) const {
   const std::pair<const char*, const std::string*> files[] = {
       {"resume", &o_.resume}, {"init-from", &o_.init_from}, {"dump", &o_.dump}};
   for (auto [flag, name] : files)
     if (flags.given(flag) && name->empty()) fail("--%s is empty; name a file or folder, or leave the flag out", flag);
   if (!o_.resume.empty() && !o_.init_from.empty()) fail("--resume and --init-from exclude each other");
-  if (flags.given("vocab") && !o_.tokenizer.path.empty())
-    fail("--vocab and --tokenizer exclude each other: a tokenizer has as many ids as it has");
+  if (!o_.tokenizer.path.empty()) flags.exclude("vocab", "tokenizer", ": a tokenizer has as many ids as it has");
+  keep_one_length(flags);
   if (flags.given("out")) require_utf8("out", o_.out);
 }
 
@@ -171,6 +202,7 @@ bool Trainer::resumes_out() const { return o_.resume == "latest" || o_.resume ==
 void Trainer::find_folders(Flags& flags) {
   while (o_.out.size() > 1 && o_.out.back() == '/') o_.out.pop_back();
   if (o_.resume.empty() || resumes_out()) return;
+  if (file_exists(o_.resume)) fail("--resume %s is a file; name a run's folder, or a checkpoint's", o_.resume.c_str());
   o_.resume = own_name(o_.resume);
   bool is_checkpoint = names_checkpoint(o_.resume);
   std::string run = is_checkpoint ? parent_of(o_.resume) : o_.resume;
@@ -181,7 +213,7 @@ void Trainer::find_folders(Flags& flags) {
          o_.resume.c_str());
 }
 
-// Finds what --resume means and takes over that run's flags; or finds what --init-from means.
+// Finds what --resume means and takes that run's flags; or finds what --init-from means.
 void Trainer::find_resumed(Flags& flags) {
   if (!o_.init_from.empty()) init_from_ = find_checkpoint(o_.init_from);
   if (o_.resume.empty()) return;
@@ -190,9 +222,7 @@ void Trainer::find_resumed(Flags& flags) {
   if ((!latest && names_checkpoint(run)) || holds_checkpoints(run)) {
     resumed_from_ = find_checkpoint(run);
   } else if (file_exists(conf_path(run)) && o_.dump.empty()) {
-    notes_.push_back(text("%s has no checkpoint yet: starting its run again from the first step", run.c_str()));
-    take_record(flags, conf_record(conf_path(run)), conf_path(run));
-    restarted_ = true;
+    start_again(flags, run);
     return;
   } else if (o_.resume == "auto" && o_.dump.empty()) {
     o_.resume = "";
@@ -203,65 +233,100 @@ void Trainer::find_resumed(Flags& flags) {
   std::string path = resumed_from_.path("state.json");
   record_ = resumed_from_.read_json("state.json");
   step_ = first_step_ = count_in(record_, "step", path);
-  take_record(flags, recorded_flags(), path);
+  take_record(flags);
 }
 
-// The checkpoint's flags. Those that a run may change it may have changed since: then run.conf has them, from its
-// latest start.
-Json Trainer::recorded_flags() const {
-  std::string path = resumed_from_.path("state.json");
-  Json flags = record_.get("flags", path);
-  std::string conf = conf_path(parent_of(resumed_from_.folder()));
-  if (!resumes_out() && checkpoint_step(o_.resume) >= 0) return flags;
-  if (!file_exists(conf)) return flags;
-  for (const auto& [name, value] : conf_record(conf).members)
-    if (!is_one_of(name, kModelFlags) && !is_one_of(name, kDataFlags)) flags.set(name, value);
-  return flags;
+// A run that has no checkpoint yet: run.conf has all that is known of it.
+void Trainer::start_again(Flags& flags, const std::string& run) {
+  std::string conf = conf_path(run);
+  notes_.push_back(text("%s has no checkpoint yet: starting its run again from the first step", run.c_str()));
+  OtherFlags before;
+  for (const Flags::Line& line : lines_of_conf(conf, "mend it, or start the run anew without --resume")) {
+    before.flags.set(line.name, line.value, line.place);
+    if (!flags.given(line.name)) flags.take(line);
+  }
+  auto now = flags.values(), was = before.flags.values();
+  for (size_t i = 0; i < now.size(); ++i)
+    if (now[i] != was[i] && !is_one_of(now[i].first, kOfOneStart))
+      notes_.push_back(
+          text("--%s is now %s, was %s", now[i].first.c_str(), now[i].second.c_str(), was[i].second.c_str()));
+  keep_one_length(flags);
+  if (std::string lost = lost_lines(conf, flags); !lost.empty())
+    notes_.push_back(
+        text("note: %s has lost its lines of %s: they are as without these flags", conf.c_str(), lost.c_str()));
+  o_.resume = "";
 }
 
-bool Trainer::may_change(const std::string& flag, const std::string& value) const {
-  if (is_one_of(flag, kModelFlags)) return false;
-  // Files may have moved; their checksum decides.
-  if (flag == "data") return !restarted_ && (file_exists(value) || names_shards(value));
-  return !o_.dump.empty() || !is_one_of(flag, kDataFlags);
+// What has changed since the checkpoint was written stands in run.conf, from the run's latest start. A checkpoint that
+// is named itself goes by its own flags.
+bool Trainer::goes_by_run_conf() const {
+  bool named = !resumes_out() && checkpoint_step(o_.resume) >= 0;
+  return !named && file_exists(conf_path(parent_of(resumed_from_.folder())));
 }
 
-// Takes the recorded flags where none were given; refuses given ones that would make it another run.
-void Trainer::take_record(Flags& flags, const Json& recorded, const std::string& path) {
+// Takes the checkpoint's flags where none were given. What the command line or run.conf says otherwise is noted, or
+// refused where it would make it another run.
+void Trainer::take_record(Flags& flags) {
+  std::string path = resumed_from_.path("state.json"), conf = conf_path(parent_of(resumed_from_.folder()));
+  const Json& recorded = record_.get("flags", path);
   recorded_vocab_ = recorded.find("vocab") != nullptr;
+  OtherFlags before;
   for (const auto& [name, value] : recorded.members) {
     if (value.kind != Json::Kind::string)
       fail("%s: flag `%s` should be recorded as a string", path.c_str(), name.c_str());
     if (!flags.has(name))
       fail("%s: flag `%s` is unknown to this ./train; was the run made by another version?", path.c_str(),
            name.c_str());
-    std::string given;
-    for (const auto& [flag, now] : flags.values())
-      if (flag == name) given = now;
-    if (!flags.given(name)) {
-      flags.set(name, value.string, path);
-      continue;
-    }
-    if (given == value.string) continue;
-    if (!may_change(name, given))
-      fail(
-          "--%s %s: the run in %s %s; leave the flag out to continue it, or start another run (--init-from takes its "
-          "weights)",
-          name.c_str(), given.c_str(), parent_of(path).c_str(),
-          value.string.empty() ? "was started without it" : ("has " + value.string).c_str());
-    other_order_ |= name == "pack" || name == "seq" || name == "seed";
-    notes_.push_back(text("--%s is now %s, was %s", name.c_str(), given.c_str(), value.string.c_str()));
+    before.flags.set(name, value.string, path);
+    if (!record_.find("given")) given_.insert(name);
   }
+  if (const Json* given = record_.find("given"))
+    for (const Json& name : given->items) given_.insert(name.string);
+  for (const auto& [name, was] : before.flags.values())
+    if (!is_one_of(name, kOfOneStart) && !flags.given(name)) flags.set(name, was, path);
+  if (goes_by_run_conf())
+    for (const Flags::Line& line : lines_of_conf(conf, "mend or delete it: the checkpoint has the run's flags"))
+      if (!flags.given(line.name)) flags.take(line);
+  keep_one_length(flags);
+  for (const auto& [name, was] : before.flags.values()) {
+    bool went_by_it = recorded.find(name) || (name != "steps" && name != "vocab");
+    if (flags.given(name) && went_by_it && !is_one_of(name, kOfOneStart)) note_change(flags, name, was);
+  }
+}
+
+bool Trainer::may_change(const std::string& flag, const std::string& value) const {
+  if (is_one_of(flag, kModelFlags)) return false;
+  // Files may have moved; their checksum decides.
+  if (flag == "data") return file_exists(value) || names_shards(value);
+  return !o_.dump.empty() || !is_one_of(flag, kDataFlags);
+}
+
+void Trainer::note_change(const Flags& flags, const std::string& name, const std::string& was) {
+  std::string now = flags.value(name), place = flags.place(name);
+  if (now == was) return;
+  if (!may_change(name, now))
+    fail(
+        "--%s %s: the run in %s %s; leave the flag out to continue it, or start another run (--init-from takes its "
+        "weights)",
+        name.c_str(), now.c_str(), resumed_from_.folder().c_str(),
+        was.empty() ? "was started without it" : ("has " + was).c_str());
+  other_order_ |= name == "pack" || name == "seq" || name == "seed";
+  notes_.push_back(text("--%s is now %s, was %s%s", name.c_str(), now.c_str(), was.c_str(),
+                        place.empty() ? "" : (" (" + place + ")").c_str()));
 }
 
 // --- From words to values
 
-// The model's sizes: as given, else those of the weights that are taken over, else of the preset.
+// The model: as given, else that of the weights that are taken over, else its sizes from the preset. What comes from
+// weights follows from no other flag, so that it counts as given.
 void Trainer::take_sizes(Flags& flags) {
-  bool takes_over = !init_from_.empty() && !flags.given("model");
-  ModelConfig p = takes_over ? read_config(init_from_) : preset(o_.preset);
-  auto take = [&](const char* name, auto& value, auto from_preset) {
-    if (!flags.given(name)) value = from_preset;
+  bool takes_over = !init_from_.empty(), takes_sizes = takes_over && !flags.given("model");
+  ModelConfig w = takes_over ? read_config(init_from_) : ModelConfig();
+  ModelConfig p = takes_sizes ? w : preset(o_.preset);
+  auto take = [&](const char* name, auto& value, auto other) {
+    if (flags.given(name)) return;
+    value = other;
+    if (takes_over) given_.insert(name);
   };
   ModelConfig& m = o_.model;
   take("layers", m.layers, p.layers), take("width", m.width, p.width), take("heads", m.heads, p.heads);
@@ -274,20 +339,32 @@ void Trainer::take_sizes(Flags& flags) {
   take("full-attention-every", m.full_attention_every, p.full_attention_every);
   if (!flags.given("head-dim") && m.width % m.heads != 0)
     fail("--width %d is not a multiple of --heads %d; choose others, or give --head-dim", m.width, m.heads);
-  if (!takes_over) return;
-  take("rope-theta", m.rope_theta, p.rope_theta), take("residual-scale", m.residual_scale, p.residual_scale);
-  take("plain-input", o_.plain_input, std::string(name_of(p.plain_input)));
-  take("head-gate", m.head_gate, p.head_gate), take("branch-norm", m.branch_norm, p.branch_norm);
-  if (p.fusion != Fusion::none) take("fusion", o_.fusion, std::string(name_of(p.fusion)));
+  if (takes_over) {
+    take("rope-theta", m.rope_theta, w.rope_theta), take("residual-scale", m.residual_scale, w.residual_scale);
+    take("plain-input", o_.plain_input, std::string(name_of(w.plain_input)));
+    take("head-gate", m.head_gate, w.head_gate), take("branch-norm", m.branch_norm, w.branch_norm);
+  }
+}
+
+// As given, else that of the weights that are taken over; of a run of one pass, none.
+void Trainer::take_fusion(Flags& flags) {
+  if (flags.given("fusion")) return;
+  Fusion of_weights = init_from_.empty() ? Fusion::none : read_config(init_from_).fusion;
+  if (of_weights != Fusion::none) {
+    o_.fusion = name_of(of_weights);
+    given_.insert("fusion");
+  } else if (schedule_->most_passes() == 1) {
+    o_.fusion = "none";
+  }
 }
 
 void Trainer::resolve(Flags& flags) {
-  bool recorded = !resumed_from_.empty() || restarted_;
-  if (!recorded) take_sizes(flags);
+  bool resumed = !resumed_from_.empty();
+  if (!resumed) take_sizes(flags);
   parse_fused_passes("eval-passes", o_.eval_passes);  // may be wrong
-  if (!recorded) follow_size(flags);
+  if (!resumed) follow_size(flags);
   schedule_ = std::make_unique<PassSchedule>(o_.passes);
-  if (!recorded && schedule_->most_passes() == 1 && !flags.given("fusion")) o_.fusion = "none";
+  if (!resumed) take_fusion(flags);
   o_.model.fusion = fusion_named(o_.fusion);
   o_.model.plain_input = plain_input_named(o_.plain_input);
   o_.model.resolve();
@@ -369,14 +446,10 @@ void Trainer::follow_length(Flags& flags) {
 // The checkpoint that is continued, or whose weights are taken over, if there is one.
 const Checkpoint& Trainer::weights_from() const { return resumed_from_.empty() ? init_from_ : resumed_from_; }
 
-// A run that was stopped before its first checkpoint has left the tokenizer that it trained in its folder.
 DataOptions Trainer::data_options(const std::optional<Tokenizer>& of_weights) const {
-  std::string left = o_.out + "/tokenizer.json";
   DataOptions o{.data = o_.data, .tokenizer = o_.tokenizer, .vocab = o_.vocab, .context = o_.model.context};
   o.seed = o_.seed, o.of_model = of_weights ? &*of_weights : nullptr;
   o.format = o_.format;
-  bool trained = o_.tokenizer.path.empty() && !names_token_files(o);
-  if (restarted_ && trained && file_exists(left)) o.tokenizer.path = left;
   std::string own = weights_from().empty() ? "" : weights_from().path("tokenizer.json");
   o.tokenizer_file = file_exists(own) ? own : o.tokenizer.path;
   return o;
@@ -388,36 +461,46 @@ std::optional<Tokenizer> Trainer::tokenizer_of_weights(const Flags& flags) const
   if (from.empty()) return std::nullopt;
   ModelConfig config = read_config(from);
   TokenizerFlags given = o_.tokenizer;
-  if (!resumed_from_.empty() && !flags.given("tokenizer")) given.path = "";  // as it was then, and may be gone
+  if (!resumed_from_.empty() && !flags.typed("tokenizer")) given.path = "";  // as it was then, and may be gone
   return read_tokenizer(from, config.vocab, config.end_of_text, given);
+}
+
+// The steps to come must find the data of those before. The held-out part changes no step, but what its losses say.
+void Trainer::require_same_data() {
+  std::string path = resumed_from_.path("state.json");
+  if (uint32_t(record_.get_int("data_checksum", path)) != data_.checksum)
+    fail(
+        "--data %s: the run in %s was trained on other data; has the file changed? If it has moved, say where to with "
+        "--data",
+        o_.data.c_str(), resumed_from_.folder().c_str());
+  if (record_.find("held_out_checksum") &&
+      uint32_t(record_.get_int("held_out_checksum", path)) != data_.held_out_checksum)
+    notes_.push_back(
+        text("note: the held-out part of %s has changed: losses on it compare no longer with those up to step %lld",
+             o_.data.c_str(), (long long)step_));
 }
 
 void Trainer::read_data(Flags& flags) {
   require_utf8("data", o_.data);
   std::optional<Tokenizer> of_weights = tokenizer_of_weights(flags);
   DataOptions from = data_options(of_weights);
-  bool recorded = !resumed_from_.empty() || restarted_, are_tokens = names_token_files(from);
-  trains_tokenizer_ = recorded ? recorded_vocab_ : !are_tokens && !of_weights && from.tokenizer.path.empty();
-  if (flags.given("vocab") && !trains_tokenizer_)
+  bool resumed = !resumed_from_.empty(), are_tokens = names_token_files(from);
+  trains_tokenizer_ = resumed ? recorded_vocab_ : !are_tokens && !of_weights && from.tokenizer.path.empty();
+  // Where the weights' own tokenizer was trained for as many ids, the flag holds.
+  bool holds = !init_from_.empty() && recorded_flag(init_from_, "vocab") == flags.value("vocab");
+  if (flags.given("vocab") && !trains_tokenizer_ && !holds)
     fail("--vocab %d: no tokenizer is trained here, %s; leave --vocab out", o_.vocab,
          are_tokens ? "token files have the ids of theirs" : "the weights bring theirs");
   Pack pack = o_.pack == "stream" ? Pack::stream : Pack::documents;
-  try {
-    data_ = read_training_data(from);
-  } catch (const Error& e) {
-    if (resumed_from_.empty() || flags.given("data")) throw;
-    fail("%s (as %s has it: if the file has moved, say where to with --data)", e.what(),
-         resumed_from_.folder().c_str());
-  }
-  if (!resumed_from_.empty() && !other_order_ &&
-      uint32_t(record_.get_int("data_checksum", resumed_from_.path("state.json"))) != data_.checksum)
-    fail("--data %s: the run in %s was trained on other data; has the file changed?", o_.data.c_str(),
-         resumed_from_.folder().c_str());
+  data_ = resumed && !flags.typed("data") ? read_recorded_data(from, resumed_from_.folder()) : read_training_data(from);
+  if (resumed && !other_order_) require_same_data();
   if (const Checkpoint& from = weights_from(); !from.empty())
     require_vocabulary(data_, read_config(from), from.folder());
   // Where a file was named, what it was found beside may be another the next time.
-  if (resumed_from_.empty() && !o_.tokenizer.path.empty() && data_.tokenizer.end_of_text() >= 0)
+  if (resumed_from_.empty() && !o_.tokenizer.path.empty() && data_.tokenizer.end_of_text() >= 0) {
     o_.tokenizer.end_token = data_.tokenizer.bytes_of(data_.tokenizer.end_of_text());
+    given_.insert("end-token");
+  }
   o_.model.vocab = data_.vocabulary.size, o_.model.end_of_text = data_.vocabulary.end_of_text;
   loader_ = std::make_unique<Loader>(data_.train, data_.vocabulary, pack, o_.model.context, uint64_t(o_.seed));
   auto held_out = [&](int rows) {
@@ -441,15 +524,12 @@ int64_t Trainer::steps_of(const TrainOptions& o) const {
 // An epoch's rows, and with --epochs or --tokens the steps of all.
 void Trainer::count_steps(Flags& flags) {
   rows_per_epoch_ = loader_->expected_rows();
-  std::string given;  // of the flags that say how long: one on the command line replaces those recorded
-  for (const char* flag : {"steps", "epochs", "tokens"}) {
-    if (!flags.given(flag) || flags.value(flag) == "0") continue;
-    if (!given.empty()) fail("--%s and --%s exclude each other", given.c_str(), flag);
-    given = flag;
+  for (const char* said : kLengths) {  // at most one, which replaces those recorded
+    if (!flags.given(said) || flags.value(said) == "0") continue;
+    if (said != std::string("epochs")) o_.epochs = 0;
+    if (said != std::string("tokens")) o_.tokens = 0;
   }
-  if (!given.empty() && given != "epochs") o_.epochs = 0;
-  if (!given.empty() && given != "tokens") o_.tokens = 0;
-  if (resumed_from_.empty() && !restarted_) follow_length(flags);
+  if (resumed_from_.empty()) follow_length(flags);
   o_.steps = steps_of(o_);
   if (step_ > o_.steps)
     fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.folder().c_str(),
@@ -463,11 +543,10 @@ void Trainer::count_steps(Flags& flags) {
 
 // Where the schedule is another than that of the steps up to the checkpoint, the learning rate may jump.
 void Trainer::note_learning_rate() {
-  TrainOptions then;
+  OtherFlags recorded;
+  TrainOptions& then = recorded.options;
   std::string path = resumed_from_.path("state.json");
-  Flags recorded("", "");
-  add_train_flags(recorded, then);
-  for (const auto& [name, value] : record_.get("flags", path).members) recorded.set(name, value.string, path);
+  for (const auto& [name, value] : record_.get("flags", path).members) recorded.flags.set(name, value.string, path);
   then.optim.resolve(o_.model.width);
   int64_t steps = steps_of(then);
   if (then.epochs > 0 && o_.epochs == 0)
@@ -516,10 +595,10 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
   if (!dumping) require_room_for_checkpoints(o_.out);
   if (!dumping && (holds_checkpoints(o_.out) || file_exists(conf_path(o_.out))))
     lock_ = std::make_unique<FolderLock>(o_.out);
+  find_resumed(flags);
   bool goes_elsewhere = o_.resume.empty() || !in_place_;
   if (!dumping && goes_elsewhere && holds_checkpoints(o_.out))
     fail("%s holds a run: continue it with --resume, or give this one another --out", o_.out.c_str());
-  find_resumed(flags);
   resolve(flags);
   o_.threads = start_threads(o_.threads);
   kernels_ = &kernels_for(o_.device, o_.dtype);
@@ -532,8 +611,9 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
   } else {
     init_params(model_->layout, model_->block.data(), uint64_t(o_.seed));
     if (!init_from_.empty()) {
-      init_from(*model_, init_from_);
-      feedback_started_ = has_feedback() && feedback_is_trained(init_from_, read_config(init_from_));
+      taken_over_ = init_from(*model_, init_from_);
+      feedback_started_ =
+          has_feedback() && taken_over_.fresh.empty() && feedback_is_trained(init_from_, read_config(init_from_));
     }
   }
   weights_->write();
@@ -584,11 +664,29 @@ void Trainer::claim_out(Flags& flags) {
     if (holds_checkpoints(o_.out)) fail("%s: another run has just been started there", o_.out.c_str());
   }
   set_later_checkpoints_aside();
+  for (const auto& [name, value] : flags_of_run(flags, trains_tokenizer_))
+    if (flags.given(name)) given_.insert(name);
   record_flags_ = flags_record(flags, trains_tokenizer_);
-  write_file(conf_path(o_.out), conf_text(flags, trains_tokenizer_));
+  write_file(conf_path(o_.out), conf_text(flags, given_, trains_tokenizer_));
   if (data_.tokenizer.reads_text()) write_file(o_.out + "/tokenizer.json", data_.tokenizer.to_json());
-  cut_log(o_.out + "/log.jsonl", resumed_from_.empty() ? -1 : step_);
-  log_ = std::make_unique<JsonLog>(o_.out + "/log.jsonl");
+  take_up_log();
+}
+
+// The log up to the step that is resumed, of which steps may be missing and lines be no JSON; elsewhere it begins anew.
+void Trainer::take_up_log() {
+  std::string path = o_.out + "/log.jsonl";
+  bool goes_on = !resumed_from_.empty() && in_place_, was_there = file_exists(path);
+  if (goes_on && record_.find("log_begins"))
+    log_begins_ = record_.get_int("log_begins", resumed_from_.path("state.json"));
+  if (!goes_on) log_begins_ = step_ + 1;
+  LogDamage damage = cut_log(path, goes_on ? step_ : -1, log_begins_);
+  std::string lost;
+  if (goes_on && !damage.missing.empty()) lost = (was_there ? " has lost " : " is gone, and with it ") + damage.missing;
+  if (damage.lines > 0)
+    lost += text("%s %d damaged line%s now in %s.damaged", lost.empty() ? ":" : ";", damage.lines,
+                 damage.lines == 1 ? " is" : "s are", path.c_str());
+  if (!lost.empty()) notes_.push_back("note: " + path + lost);
+  log_ = std::make_unique<JsonLog>(path);
 }
 
 // Where a run goes on from an earlier checkpoint, what came after that is no longer its past; but it may be wanted.
@@ -648,6 +746,19 @@ std::vector<std::string> model_parts(const ModelConfig& c, int64_t parameters) {
 
 }  // namespace
 
+void Trainer::show_notes() const {
+  for (const std::string& note : notes_) std::fputs(wrapped({note}, 2).c_str(), stdout);
+}
+
+// Whose weights the run starts from, and what of them this model has no place for, or has beyond them.
+std::string Trainer::weights_line() const {
+  if (init_from_.empty()) return "";
+  std::string line = "those of " + init_from_.folder();
+  for (const auto& [what, names] : {std::pair("; not taken: ", &taken_over_.left), {"; new: ", &taken_over_.fresh}})
+    for (const std::string& name : *names) line += (&name == &names->front() ? what : ", ") + name;
+  return named_line("weights", {line});
+}
+
 std::string Trainer::plan_text() const {
   const ModelConfig& c = model_->config;
   double passes = 0, rows = expected_rows(0);
@@ -660,7 +771,7 @@ std::string Trainer::plan_text() const {
   std::string micro = accumulation_ > 1 ? text(" × %lld micro-batches", (long long)accumulation_) : "";
   const OptimizerOptions& opt = o_.optim;
 
-  std::string out = named_line("model", model_parts(c, model_->layout.count()));
+  std::string out = named_line("model", model_parts(c, model_->layout.count())) + weights_line();
   out += named_line("data", data_.description);
   out += named_line("run", {text("%lld step%s of %lld tokens at most (%d × %d%s)", (long long)o_.steps,
                                  o_.steps == 1 ? "" : "s", step_tokens, o_.batch, c.context, micro.c_str()),

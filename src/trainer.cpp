@@ -65,6 +65,8 @@ void Trainer::save() {
                              {"epoch_shard", loader_->position().shard},
                              {"epoch_row", loader_->position().row},
                              {"data_checksum", int64_t(data_.checksum)},
+                             {"held_out_checksum", int64_t(data_.held_out_checksum)},
+                             {"log_begins", log_begins_},
                              {"tokens", costs_.tokens},
                              {"token_passes", costs_.token_passes},
                              {"rows", costs_.rows},
@@ -74,6 +76,9 @@ void Trainer::save() {
                              {"spikes", spikes_.record()},
                              {"spikes_skipped", spikes_skipped_},
                              {"flags", record_flags_}});
+  Json given = Json::array();
+  for (const std::string& name : given_) given.items.push_back(name);
+  state.set("given", given);
   Json counts = Json::array();
   for (int64_t n : optimizer_->step_counts()) counts.items.push_back(n);
   state.set("update_counts", counts);
@@ -288,7 +293,7 @@ void Trainer::show_sample() {
 }
 
 bool Trainer::run() {
-  for (const std::string& note : notes_) std::fputs(wrapped({note}, 2).c_str(), stdout);
+  show_notes();
   std::fputs(plan_text().c_str(), stdout);
   if (step_ > 0) std::printf("resumed  %s, at step %lld\n", resumed_from_.folder().c_str(), (long long)step_);
   std::fflush(stdout);

@@ -43,6 +43,35 @@ void expect_whole_log(const Bench& bench, const std::string& out, int steps) {
   EXPECT_EQ(finals, 1);
 }
 
+void copy_run(const Bench& bench, const std::string& from, const std::string& to) {
+  std::filesystem::remove_all(bench / to);
+  std::filesystem::copy(bench / from, bench / to, std::filesystem::copy_options::recursive);
+}
+
+// A run that has come to step 10 of 20.
+void train_half(const Bench& bench, const std::string& out) {
+  bench.train(bench.tiny(out, 20) + kAllPasses + Words{"--save-every", "10", "--keep", "0"});
+  remove_folder(bench.checkpoint(out, 20));
+}
+
+// What a program printed as one line, with one blank where there were more.
+std::string one_line_of(const std::string& page) {
+  std::string line;
+  for (char c : page)
+    if (c != ' ' && c != '\n')
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
+  return line;
+}
+
+// The lines of a run's run.conf that are not behind a #.
+Words given_lines(const Bench& bench, const std::string& out) {
+  Words lines = lines_of(contents(bench / out + "/run.conf"));
+  std::erase_if(lines, [](const std::string& line) { return line[0] == '#'; });
+  return lines;
+}
+
 void expect_same_end(const Bench& bench, const std::string& a, const std::string& b, int step) {
   EXPECT_NE(bench.model(a, step), "");
   EXPECT_TRUE(bench.model(a, step) == bench.model(b, step)) << "the models of " << a << " and " << b << " differ";
@@ -240,6 +269,53 @@ TEST(Train, TakesItsFlagsFromAFileAndWritesSuchAFile) {
   expect_refused(run("train", {"--config", bench / "own.conf", "--out", bench / "c"}), "train", "own.conf:3");
 }
 
+TEST(Train, TheFileOfItsFlagsHoldsThoseThatWereGivenAndTheOthersBehindAHash) {
+  Bench bench;
+  bench.train(bench.tiny("a", 10));
+  EXPECT_EQ(given_lines(bench, "a"),
+            (Words{"data = \"" + bench.text() + "\"", "seq = \"32\"", "batch = \"2\"", "layers = \"1\"",
+                   "width = \"16\"", "heads = \"2\"", "warmup = \"5\"", "steps = \"10\""}));
+  for (const char* line :
+       {"# head-dim = \"8\"\n", "# lr = \"0.024\"\n", "# vocab = \"512\"\n", "# fusion = \"gate\"\n"})
+    EXPECT_TRUE(has(contents(bench / "a/run.conf"), line)) << line;
+
+  // What follows from other flags follows from those on the command line.
+  Words words = {"--config", bench / "a/run.conf", "--threads", "1"};
+  Ran ran = bench.train(words + Words{"--width", "32", "--out", bench / "wide"});
+  EXPECT_TRUE(has(ran.out, "2 heads of 16") && has(ran.out, "lr 0.012")) << ran.out;
+  EXPECT_TRUE(has(bench.train(words + Words{"--passes", "1", "--out", bench / "plain"}).out, "fusion none"));
+  words[1] = bench / "plain/run.conf";
+  EXPECT_TRUE(has(bench.train(words + Words{"--passes", "2", "--out", bench / "two"}).out, "fusion gate"));
+  ran = bench.train(words + Words{"--epochs", "0.1", "--out", bench / "part"});
+  EXPECT_FALSE(has(ran.out, "run      10 steps")) << "the epochs say how long";
+  words[1] = bench / "part/run.conf";
+  EXPECT_TRUE(has(bench.train(words + Words{"--steps", "3", "--out", bench / "three"}).out, "run      3 steps"));
+
+  // A resumed run has given what it had given before, and what it changes.
+  bench.train({"--resume", bench / "a", "--steps", "12", "--clip", "1", "--threads", "1"});
+  Words lines = given_lines(bench, "a");
+  EXPECT_EQ(lines.size(), 9u);
+  EXPECT_TRUE(has(contents(bench / "a/run.conf"), "\nclip = \"1\"\n"));
+  std::filesystem::remove(bench / "a/run.conf");
+  bench.train({"--resume", bench / "a", "--threads", "1"});
+  EXPECT_EQ(given_lines(bench, "a"), lines) << "the checkpoint knows";
+}
+
+TEST(Train, ARefusalOfWhatAFileSaysNamesItsLine) {
+  Bench bench;
+  put(bench / "own.conf", "heads = 3\nvocab = 300\nsteps = 3\nepochs = 2\n");
+  Words words = {"--config", bench / "own.conf", "--data", bench.text(), "--out", bench / "out"};
+  expect_refused(run("train", words), "train",
+                 "--steps and --epochs exclude each other (--epochs stands in " + (bench / "own.conf:4") +
+                     ", --steps in " + (bench / "own.conf:3") + ")");
+  expect_refused(run("train", words + Words{"--steps", "3", "--width", "16"}), "train",
+                 "--width 16 is not a multiple of --heads 3; choose others, or give --head-dim (--heads stands in " +
+                     (bench / "own.conf:1") + ")");
+  put(bench / "own.conf", "model = \"no\"\n");
+  expect_refused(run("eval", {"--config", bench / "own.conf"}), "eval", "--model names another (--model stands in ");
+  EXPECT_FALSE(folder_exists(bench / "out"));
+}
+
 TEST(Train, HelpShowsEveryFlagWithItsDefault) {
   Ran ran = run("train", {"--help"});
   EXPECT_EQ(ran.status, 0);
@@ -309,6 +385,62 @@ TEST(Train, StartsFromTheWeightsOfAnotherRun) {
   expect_refused(run("train", with_feedback + Words{"--out", bench / "no", "--width", "32", "--head-dim", "8"}),
                  "train", "model.embed_tokens.weight");
   EXPECT_FALSE(std::filesystem::exists(bench / "no"));
+}
+
+TEST(Train, SaysWhichWeightsItStartsFromAndWhatOfThemItLeavesOrDrawsAnew) {
+  Bench bench;
+  Words with_feedback = {"--passes", "2", "--head-gate", "--save-every", "2", "--keep", "0"};
+  bench.train(bench.tiny("base", 4) + with_feedback);
+  bench.train(bench.tiny("plain", 4) + Words{"--passes", "1"});
+  Words words = {"--data", bench.text(), "--seq", "32",   "--batch", "2",     "--threads",
+                 "1",      "--steps",    "2",     "--lr", "1e-9",    "--out", bench / "new"};
+  auto started = [&](const Words& more) {
+    std::filesystem::remove_all(bench / "new");
+    return unwrapped(bench.train(words + more).out);
+  };
+  auto trained_feedback = [&] {
+    return parse_json(contents(bench.checkpoint("new", 2) + "/state.json"), "state").get_bool("feedback_trained", "s");
+  };
+  const std::string value = "latent_feedback.value.weight", gate = "latent_feedback.gate.weight";
+  std::string base = bench.checkpoint("base", 4), plain = bench.checkpoint("plain", 4);
+  std::string out = started({"--init-from", bench / "base", "--passes", "1"});
+  EXPECT_TRUE(has(out, "\nweights  those of " + base + "\n") && has(out, "fusion gate")) << out;
+  EXPECT_TRUE(trained_feedback()) << "it is the base's";
+  SafetensorsFile before(base + "/model.safetensors"), after(bench.checkpoint("new", 2) + "/model.safetensors");
+  for (const std::string& name : {value, gate}) {
+    const float *a = before.floats(name, {16, 16}), *b = after.floats(name, {16, 16});
+    EXPECT_TRUE(std::equal(a, a + 256, b)) << name;
+  }
+  out = started({"--init-from", bench.checkpoint("base", 2)});
+  EXPECT_TRUE(has(out, "\nweights  those of " + bench.checkpoint("base", 2) + "\n")) << out;
+  out = started({"--init-from", bench / "base", "--passes", "1", "--fusion", "none"});
+  EXPECT_TRUE(has(out, "weights  those of " + base + "; not taken: " + value + ", " + gate + "\n")) << out;
+  out = started({"--init-from", bench / "base", "--fusion", "add", "--passes", "0:100"});
+  EXPECT_TRUE(has(out, "; not taken: " + value + ", " + gate + "; new: latent_feedback.add.weight\n")) << out;
+  EXPECT_FALSE(trained_feedback()) << "what is new is not trained";
+  out = started({"--init-from", bench / "plain", "--passes", "2"});
+  EXPECT_TRUE(has(out, "weights  those of " + plain + "; new: " + value + ", " + gate + "\n")) << out;
+  out = started({"--init-from", bench / "base", "--model", "nano", "--width", "16", "--heads", "2", "--layers", "1"});
+  EXPECT_TRUE(has(out, "those of " + base + "\n")) << "sizes by name, the rest from the weights\n" << out;
+}
+
+TEST(Train, AFileOfFlagsMakesTheRunOfItsWeightsAgain) {
+  Bench bench;
+  bench.train(bench.tiny("base", 4) + Words{"--vocab", "270", "--fusion", "concat"});
+  Words words = {"--config", bench / "base/run.conf", "--threads", "1"};
+  std::string out = bench.train(words + Words{"--init-from", bench / "base", "--out", bench / "next"}).out;
+  EXPECT_TRUE(has(out, "vocabulary 270") && has(out, "fusion concat")) << out;
+  put(bench / "own.conf", "vocab = 300\n");
+  expect_refused(run("train", {"--config", bench / "own.conf", "--data", bench.text(), "--init-from", bench / "base",
+                               "--out", bench / "no"}),
+                 "train", "the weights bring theirs; leave --vocab out (--vocab stands in " + (bench / "own.conf:1"));
+  // Sizes that came from the weights follow from no flag of the run.
+  bench.train({"--init-from", bench / "base", "--data", bench.text(), "--steps", "2", "--batch", "2", "--threads", "1",
+               "--out", bench / "short"});
+  words[1] = bench / "short/run.conf";
+  out = bench.train(words + Words{"--out", bench / "again"}).out;
+  EXPECT_TRUE(has(out, "width 16") && has(out, "2 heads of 8") && has(out, "(2 × 32)") && has(out, "fusion concat"))
+      << out;
 }
 
 // --- The same bits
@@ -575,6 +707,12 @@ TEST(Train, ResumingNothingStartsNoRunButSaysWhereRunsAre) {
   expect_refused(run("train", bench.tiny("typo") + Words{"--resume"}), "train", "is not there" + beside);
   expect_refused(run("train", bench.tiny("other") + Words{"--resume", bench / "nosuch"}), "train",
                  "--resume: " + (bench / "nosuch") + " is not there" + beside);
+  expect_refused(run("train", {"--resume", bench / "nosuch", "--out", bench / "out"}), "train",
+                 "--resume: " + (bench / "nosuch") + " is not there" + beside);
+  expect_refused(run("train", {"--resume", bench.checkpoint("nosuch", 5), "--out", bench / "out"}), "train",
+                 bench.checkpoint("nosuch", 5) + ": there is no such folder");
+  expect_refused(run("train", {"--resume", bench.text(), "--out", bench / "new"}), "train",
+                 "text.txt is a file; name a run's folder, or a checkpoint's");
   expect_refused(run("train", {"--resume", bench / "empty"}), "train", "empty holds no run" + beside);
   EXPECT_TRUE(std::filesystem::is_empty(bench / "empty"));
 }
@@ -648,6 +786,163 @@ TEST(Train, FlagsChangedOnceStayChanged) {
   EXPECT_NE(bench.model("out", 900), "") << "the latest start said 900 steps";
 }
 
+TEST(Train, ARunConfThatIsCutOrGoneChangesNothing) {
+  Bench bench;
+  bench.train(bench.tiny("whole", 20) + kAllPasses);
+  train_half(bench, "half");
+  std::string conf = contents(bench / "half/run.conf");
+  auto without = [&](const std::string& name) {
+    size_t at = conf.find("\n" + name + " = ") + 1;
+    return conf.substr(0, at) + conf.substr(conf.find('\n', at) + 1);
+  };
+  for (const std::string& damaged : {conf.substr(0, conf.find("\nlayers") + 1), without("steps"), without("passes"),
+                                     without("seq"), std::string(), std::string("gone")}) {
+    copy_run(bench, "half", "out");
+    put(bench / "out/run.conf", damaged);
+    if (damaged == "gone") std::filesystem::remove(bench / "out/run.conf");
+    Ran ran = bench.train({"--resume", "--out", bench / "out", "--threads", "1"});
+    EXPECT_FALSE(has(ran.out, " is now ")) << ran.out;
+    expect_same_end(bench, "whole", "out", 20);
+    EXPECT_EQ(contents(bench / "out/run.conf"), conf);
+  }
+}
+
+TEST(Train, WhatRunConfSaysOtherwiseThanTheCheckpointIsSaidOrRefused) {
+  Bench bench;
+  train_half(bench, "half");
+  std::string conf = contents(bench / "half/run.conf"), place = bench / "out/run.conf";
+  size_t lines = lines_of(conf).size();
+  auto with = [&](const std::string& line) {
+    copy_run(bench, "half", "out");
+    std::string name = line.substr(0, line.find(' ')), edited = conf;
+    size_t at = edited.find("\n" + name + " = ");
+    if (at != edited.npos) edited.replace(at + 1, 1, "# " + name.substr(0, 1));
+    put(place, edited + line + "\n");
+    return "(" + place + text(":%zu)", lines + 1);
+  };
+  std::string at = with("steps = 25");
+  std::string said = one_line_of(bench.train({"--resume", bench / "out", "--threads", "1"}).out);
+  EXPECT_TRUE(has(said, "--steps is now 25, was 20 ")) << said;
+  EXPECT_TRUE(has(said, at)) << said;
+  EXPECT_NE(bench.model("out", 25), "");
+  with("lr = \"0.50\"");
+  EXPECT_TRUE(has(bench.train({"--resume", bench / "out", "--threads", "1"}).out, "--lr is now 0.5, was 0.024 "));
+  with("epochs = 0.5");
+  expect_refused(run("train", {"--resume", bench / "out"}), "train", "--steps and --epochs exclude each other (");
+  EXPECT_TRUE(has(bench.train({"--resume", bench / "out", "--epochs", "2", "--threads", "1"}).out, " 2 epochs"));
+  with("steps = 25");
+  said = bench.train({"--resume", bench / "out", "--steps", "22", "--threads", "1"}).out;
+  EXPECT_TRUE(has(said, "--steps is now 22, was 20\n") && !has(said, "now 25")) << "the command line wins\n" << said;
+  with("steps = 25");
+  EXPECT_FALSE(has(bench.train({"--resume", bench.checkpoint("out", 10), "--threads", "1"}).out, " is now "))
+      << "a checkpoint that is named goes by its own flags";
+
+  for (const char* line : {"width = 99", "heads = 4", "fusion = add", "seed = 7", "batch = 3", "pack = stream",
+                           "data = sums", "model = micro"}) {
+    at = with(line);
+    auto before = everything_in(bench / "out");
+    std::string name = line, value = name.substr(name.find('=') + 2);
+    name = "--" + name.substr(0, name.find(' '));
+    Ran ran = run("train", {"--resume", bench / "out"});
+    expect_refused(ran, "train", name + " " + value + ": the run in " + bench.checkpoint("out", 10));
+    EXPECT_TRUE(has(ran.err, "(" + name + " stands in " + at.substr(1))) << ran.err;
+    EXPECT_EQ(everything_in(bench / "out"), before);
+  }
+  const std::pair<const char*, const char*> mistakes[] = {{"garbage", "expected `name = value`"},
+                                                          {"colour = red", "unknown flag colour"},
+                                                          {"clip = x", "clip: `x` is not a finite number"},
+                                                          {"threads = 3", "threads belongs on the command line"}};
+  for (auto [line, part] : mistakes) {
+    with(line);
+    auto before = everything_in(bench / "out");
+    Ran ran = run("train", {"--resume", bench / "out"});
+    expect_refused(ran, "train", part);
+    EXPECT_TRUE(has(ran.err, place + text(":%zu: ", lines + 1)) &&
+                has(ran.err, "; mend or delete it: the checkpoint has the run's flags"))
+        << ran.err;
+    EXPECT_EQ(everything_in(bench / "out"), before);
+  }
+}
+
+TEST(Train, ARunWithoutACheckpointStartsAgainFromWhatIsLeftOfItsRunConf) {
+  Bench bench;
+  bench.train(bench.tiny("half", 10) + Words{"--vocab", "270"});
+  remove_folder(bench.checkpoint("half", 10));
+  std::string conf = contents(bench / "half/run.conf");
+  copy_run(bench, "half", "out");
+  Ran ran = bench.train({"--resume", bench / "out", "--steps", "12", "--threads", "1"});
+  EXPECT_TRUE(has(ran.out, "has no checkpoint yet") && has(ran.out, "--steps is now 12, was 10\n")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "vocabulary 270") && !has(ran.out, "has lost")) << ran.out;
+  copy_run(bench, "half", "out");
+  std::string cut;
+  for (const std::string& line : lines_of(conf))
+    if (line.rfind("width", 0) != 0 && line.rfind("# keep =", 0) != 0) cut += line + "\n";
+  put(bench / "out/run.conf", cut);
+  ran = bench.train({"--resume", bench / "out", "--steps", "3", "--threads", "1"});
+  EXPECT_TRUE(has(one_line_of(ran.out), "run.conf has lost its lines of width, keep: ")) << ran.out;
+  put(bench / "half/run.conf", "garbage\n");
+  expect_refused(run("train", {"--resume", bench / "half"}), "train",
+                 "run.conf:1: expected `name = value`; mend it, or start the run anew without --resume");
+}
+
+TEST(Train, ResumingSaysWhatTheLogHasLost) {
+  Bench bench;
+  train_half(bench, "half");
+  std::string file = bench / "out/log.jsonl", log = contents(bench / "half/log.jsonl");
+  Words lines = lines_of(log);
+  auto resumed = [&](const std::string& left) {
+    copy_run(bench, "half", "out");
+    put(file, left);
+    if (left == "gone") std::filesystem::remove(file);
+    std::string said = one_line_of(bench.train({"--resume", bench / "out", "--threads", "1"}).out);
+    for (const Json& line : bench.log("out")) EXPECT_TRUE(line.find("step"));
+    return said.substr(0, said.find("model "));
+  };
+  auto joined = [&](size_t from, size_t to) {
+    std::string some;
+    for (size_t i = from; i < to; ++i) some += lines[i] + "\n";
+    return some;
+  };
+  EXPECT_EQ(resumed(log), "");
+  EXPECT_TRUE(has(resumed("gone"), "log.jsonl is gone, and with it steps 1 to 10 ")) << resumed("gone");
+  EXPECT_TRUE(has(resumed(joined(0, 5)), " has lost steps 6 to 10 "));
+  EXPECT_TRUE(has(resumed(joined(0, 5) + lines[5].substr(0, 9)), " has lost steps 6 to 10 "));
+  EXPECT_TRUE(has(resumed(joined(0, 3) + joined(6, lines.size())), " has lost steps 4 to 6 "));
+  EXPECT_TRUE(has(resumed(std::string(999, '\0')), " has lost steps 1 to 10 "));
+  std::string said = resumed(joined(0, 3) + "garbage\n" + joined(4, lines.size()));
+  EXPECT_TRUE(has(said, " has lost step 4; 1 damaged line is now in") && has(said, "log.jsonl.damaged")) << said;
+  EXPECT_EQ(contents(file + ".damaged"), "garbage\n");
+
+  // Where a run goes on elsewhere, its log begins there.
+  Words elsewhere = {"--resume", bench.checkpoint("half", 10), "--out", bench / "else", "--threads", "1"};
+  EXPECT_FALSE(has(bench.train(elsewhere).out, "log.jsonl"));
+  EXPECT_FALSE(has(bench.train({"--resume", bench / "else", "--threads", "1"}).out, "log.jsonl"));
+}
+
+TEST(Train, ResumingNoticesAHeldOutTextThatHasChanged) {
+  Bench bench;
+  bench.train(bench.tiny("half", 10));
+  std::string text = contents(bench.text());
+  auto resumed = [&] {
+    copy_run(bench, "half", "out");
+    std::string said = one_line_of(bench.train({"--resume", bench / "out", "--steps", "12", "--threads", "1"}).out);
+    return said;
+  };
+  EXPECT_FALSE(has(resumed(), "held-out part"));
+  text[text.size() - 10] = text[text.size() - 10] == 't' ? 'a' : 't';
+  put(bench.text(), text);
+  EXPECT_TRUE(has(resumed(), "has changed: losses on it compare no")) << resumed();
+  Json state = parse_json(contents(bench.checkpoint("half", 10) + "/state.json"), "state");
+  std::erase_if(state.members, [](const auto& member) {
+    return member.first == "held_out_checksum" || member.first == "log_begins" || member.first == "given";
+  });
+  put(bench.checkpoint("half", 10) + "/state.json", write_json_indented(state));
+  reseal(bench.checkpoint("half", 10));
+  EXPECT_FALSE(has(resumed(), "has changed")) << "an earlier version's checkpoint does not say what it was";
+  EXPECT_EQ(given_lines(bench, "out").size(), lines_of(contents(bench / "out/run.conf")).size() - 1)
+      << "nor what was given, so that all of it counts";
+}
+
 TEST(Train, ChangedModelAndDataFlagsAreRefusedByName) {
   Bench bench;
   bench.train(bench.tiny("out", 6));
@@ -682,9 +977,14 @@ TEST(Train, ChangedModelAndDataFlagsAreRefusedByName) {
   // The same text in another place is the same data; a text that has changed is not.
   std::filesystem::rename(bench.text(), bench / "moved.txt");
   expect_refused(run("train", {"--resume", bench / "out"}), "train", "say where to with --data");
+  expect_refused(run("eval", {"--model", bench / "out"}), "eval", "say where to with --data");
   bench.train({"--resume", bench / "out", "--data", bench / "moved.txt", "--steps", "8", "--threads", "1"});
   put(bench / "moved.txt", some_text(5000));
   expect_refused(run("train", {"--resume", bench / "out"}), "train", "has the file changed?");
+  put(bench / "moved.txt", "");
+  Ran ran = run("train", {"--resume", bench / "out"});
+  expect_refused(ran, "train", "moved.txt is empty");
+  EXPECT_FALSE(has(ran.err, "has moved")) << "it is there";
 }
 
 TEST(Train, OneRunAtATimeInAFolder) {
@@ -883,6 +1183,26 @@ TEST(Train, EveryReaderOfARunSaysTheSameLineForABrokenNewestCheckpoint) {
     EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
     EXPECT_EQ(ran.err.rfind(line, 0), 0u) << ran.err;
   }
+}
+
+TEST(Train, ARenamedCheckpointIsNoticedByEveryReaderAndKept) {
+  Bench bench;
+  bench.train(bench.tiny("run", 10) + Words{"--save-every", "5"});
+  std::filesystem::rename(bench.checkpoint("run", 10), bench.checkpoint("run", 99));
+  std::string line = "warning: skipping a broken checkpoint: " + bench.checkpoint("run", 99) + " holds step 10";
+  Words data = {"--data", bench.text(), "--seq", "32", "--batch", "2", "--steps", "2"};
+  const std::pair<const char*, Words> readers[] = {
+      {"sample", {"--model", bench / "run", "--prompt", "the", "--tokens", "3"}},
+      {"eval", {"--model", bench / "run"}},
+      {"train", data + Words{"--init-from", bench / "run", "--out", bench / "new"}},
+      {"train", {"--resume", bench / "run", "--keep", "1"}}};
+  for (const auto& [program, words] : readers) {
+    Ran ran = run(program, words + Words{"--threads", "1"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.err.rfind(line, 0), 0u) << ran.err;
+  }
+  EXPECT_TRUE(folder_exists(bench / "run/aside_step_00000099"));
+  EXPECT_EQ(list_checkpoints(bench / "run"), Words{bench.checkpoint("run", 10)});
 }
 
 TEST(Train, AFullDiskLosesNothing) {
