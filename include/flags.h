@@ -8,7 +8,8 @@
 // Accepted: --name value, --name=value, --name alone for bool (and --no-name), names with - or _ alike, --help, --version, and
 // --config FILE of `name = value` lines; the command line wins over the file. In the file, # starts a comment, quotes
 // around a value are optional, and in double quotes \\ \" \n \t are escapes. A mistake is one line: an unknown flag
-// with the nearest known one, a value that does not parse or is out of range, a flag given twice, a stray word.
+// with the nearest known one, a value that does not parse or is out of range, a flag given twice, a stray word, a flag that
+// has no effect beside the others.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -63,6 +64,15 @@ class Flags {
   // Sets a flag to a value that a resumed run recorded; `given` stays as it was.
   void set(const std::string& name, const std::string& value, const std::string& where);
   std::string help() const;  // wrapped to the page (log.h), sections, defaults
+
+  // Flags that have no effect beside the others, where `idle` holds, and why: a sentence without its full stop.
+  struct Idle {
+    std::vector<std::string> flags;
+    bool idle;
+    std::string why;
+  };
+  // Fails where one of them was typed: it was meant to do something. A file may hold every flag, as run.conf does.
+  void refuse_idle(const std::vector<Idle>& rules) const;
 
  private:
   struct Flag {

@@ -49,6 +49,9 @@ struct TrainOptions {
 
 // Binds all flags of ./train. `options` must outlive the flags.
 void add_train_flags(Flags&, TrainOptions& options);
+// Those of them that have no effect beside the others, of flags that are resolved. `had_feedback`: the weights that the run
+// starts from have trained feedback.
+std::vector<Flags::Idle> idle_train_flags(const TrainOptions&, bool had_feedback);
 
 // A current rate: sums over about the last `memory` seconds of steps.
 struct Pace {

@@ -96,6 +96,9 @@ void Trainer::dump() {
     tensors.push_back(
         {"prefix." + std::to_string(k), "I32", {int64_t(p.prefix[k - 2].size())}, p.prefix[k - 2].data()});
   write_safetensors(o_.dump, tensors, metadata_of(o_, step.z_loss));
+  if (step.passes == 1 && schedule_->most_passes() > 1)
+    notes_.push_back(text("note: step %lld has one pass by --passes %s: the feedback takes no part; --passes 2 has two",
+                          (long long)step_ + 1, o_.passes.c_str()));
   show_notes();
   std::printf("wrote %s: %d pass%s over %lld × %d tokens, loss", o_.dump.c_str(), step.passes,
               step.passes == 1 ? "" : "es", (long long)B, T);

@@ -227,6 +227,16 @@ void Flags::exclude(const std::string& a, const std::string& b, const std::strin
 
 std::string Flags::value(const std::string& name) const { return at(name).show(); }
 
+void Flags::refuse_idle(const std::vector<Idle>& rules) const {
+  for (const Idle& rule : rules) {
+    std::vector<std::string> refused;
+    for (const std::string& name : rule.flags)
+      if (typed(name) && rule.idle) refused.push_back("--" + name);
+    if (!refused.empty())
+      fail("%s: %s; leave %s out", join(refused, ", ").c_str(), rule.why.c_str(), refused.size() == 1 ? "it" : "them");
+  }
+}
+
 std::vector<std::pair<std::string, std::string>> Flags::values() const {
   std::vector<std::pair<std::string, std::string>> result;
   for (const Flag& flag : flags_) result.emplace_back(flag.name, flag.show());

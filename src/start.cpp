@@ -534,6 +534,7 @@ void Trainer::count_steps(Flags& flags) {
   if (step_ > o_.steps)
     fail("--steps %lld: %s is already at step %lld", (long long)o_.steps, resumed_from_.folder().c_str(),
          (long long)step_);
+  if (!o_.dump.empty()) return;  // one step, without an update: nothing to note
   if (!resumed_from_.empty() && step_ > 0) note_learning_rate();
   double step_rows = double(accumulation_) * o_.batch, epochs = double(o_.steps) * step_rows / rows_per_epoch_;
   if (!data_.made && epochs > 1.05)
@@ -600,10 +601,16 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
   if (!dumping && goes_elsewhere && holds_checkpoints(o_.out))
     fail("%s holds a run: continue it with --resume, or give this one another --out", o_.out.c_str());
   resolve(flags);
+  const Checkpoint& from = weights_from();
+  feedback_started_ = has_feedback() && !from.empty() && feedback_is_trained(from, read_config(from));
+  flags.refuse_idle(idle_train_flags(o_, feedback_started_));
   o_.threads = start_threads(o_.threads);
   kernels_ = &kernels_for(o_.device, o_.dtype);
   read_data(flags);
   count_steps(flags);
+  flags.refuse_idle({{{"z-loss"},
+                      dumping && o_.optim.z_loss > 0 && !in_cooldown(o_.optim, step_, o_.steps),
+                      text("step %lld is before the cooldown, and with --cooldown 1 in it", (long long)step_ + 1)}});
   expect_rows();
   take_memory();
   if (!resumed_from_.empty()) {
@@ -635,7 +642,6 @@ void Trainer::seek_recorded(const std::string& path) {
 void Trainer::load_state() {
   std::string path = resumed_from_.path("state.json");
   read_params(*model_, resumed_from_);
-  feedback_started_ = feedback_is_trained(resumed_from_, model_->config);
   if (!other_order_) seek_recorded(path);
   if (!o_.dump.empty()) return;
   std::vector<int64_t> counts;
@@ -769,6 +775,7 @@ std::string Trainer::plan_text() const {
   // Rows are not always full. Without the markers between documents, which only a stream has.
   double tokens = epochs * double(loader_->tokens()) * (o_.pack == "stream" ? 1 : 1 - 1 / data_.document_length);
   std::string micro = accumulation_ > 1 ? text(" × %lld micro-batches", (long long)accumulation_) : "";
+  std::string mixin = schedule_->most_passes() > 1 ? text("mix-in %s: ", o_.mixin.c_str()) : "";
   const OptimizerOptions& opt = o_.optim;
 
   std::string out = named_line("model", model_parts(c, model_->layout.count())) + weights_line();
@@ -776,7 +783,7 @@ std::string Trainer::plan_text() const {
   out += named_line("run", {text("%lld step%s of %lld tokens at most (%d × %d%s)", (long long)o_.steps,
                                  o_.steps == 1 ? "" : "s", step_tokens, o_.batch, c.context, micro.c_str()),
                             "about " + show_count(tokens) + " tokens", text("%.2g epochs", epochs)});
-  out += named_line("passes", {o_.passes, text("mix-in %s: %.2f passes a token", o_.mixin.c_str(), passes),
+  out += named_line("passes", {o_.passes, mixin + text("%.2f passes a token", passes),
                                text("about %.2f rows a token", rows), show_count(rows * tokens) + " rows in all"});
   out +=
       named_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),

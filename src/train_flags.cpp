@@ -1,4 +1,5 @@
-// The flags of ./train: names, defaults, ranges and help.
+// The flags of ./train: names, defaults, ranges and help; and which have no effect beside which others.
+#include "error.h"
 #include "trainer.h"
 
 void add_train_flags(Flags& f, TrainOptions& o) {
@@ -101,4 +102,72 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.add("init-from", &o.init_from, "take the weights of a checkpoint and start a new run");
   f.add("dump", &o.dump,
         "run one step's forward and backward (jitter 0) and write everything to this .safetensors file");
+}
+
+// --- Flags without effect
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::vector<Flags::Idle> idle_pass_flags(const TrainOptions& o, bool had_feedback) {
+  bool one_pass = PassSchedule(o.passes).most_passes() == 1, last = o.gradient == "last";
+  bool trains_feedback = !one_pass && (last || o.pass.lambda > 0);
+  bool looks_at_passes = parse_fused_passes("eval-passes", o.eval_passes).back() > 0;
+  Names of_later = {"lambda", "prefix-mixin", "gradient"};
+  if (o.pass.jitter > 0) of_later.push_back("jitter");
+  return {
+      {of_later, one_pass, text("--passes %s has no later pass", o.passes.c_str())},
+      {{"lambda"}, last, "with --gradient last, no pass but the last has a loss"},
+      {{"gradient"}, o.pass.lambda == 0 && !last, "with --lambda 0, later passes take no part in the backward pass"},
+      {{"eval-passes"},
+       looks_at_passes && !trains_feedback && !had_feedback,
+       "no feedback is trained, so that there are no fused passes to look at"}};
+}
+
+std::vector<Flags::Idle> idle_window_flags(const ModelConfig& c) {
+  bool some_full = c.full_attention_every > 0, windowed = c.window > 0;
+  return {{{"window"}, windowed && c.full_attention_every == 1, "with --full-attention-every 1, every layer sees all"},
+          {{"window", "full-attention-every"},
+           windowed && c.window >= c.context,
+           text("a window of %d positions holds every row, of --seq %d tokens", c.window, c.context)},
+          {{"full-attention-every"}, some_full && !windowed, "without --window, every layer sees all"},
+          {{"full-attention-every"},
+           c.full_attention_every > c.layers,
+           text("the model has %d layer%s, so that none sees all", c.layers, c.layers == 1 ? "" : "s")}};
+}
+
+std::vector<Flags::Idle> idle_schedule_flags(const TrainOptions& o) {
+  const char* no_cooldown = "--schedule cosine has no cooldown";
+  bool cosine = o.schedule == "cosine", z_loss = o.optim.z_loss > 0, cooldown = o.optim.cooldown > 0;
+  return {{{"cooldown"}, cosine && cooldown, no_cooldown},
+          {{"z-loss"}, cosine && z_loss, text("it is added in the cooldown, and %s", no_cooldown)},
+          {{"z-loss"}, z_loss && !cooldown, "it is added in the cooldown, and --cooldown 0 leaves none"},
+          {{"val-tokens"},
+           o.eval_every == 0 && o.final_eval > 0,
+           "--eval-every 0 leaves the final evaluation alone, and --final-eval says how much that reads"}};
+}
+
+Flags::Idle idle_dump_flags(const TrainOptions& o) {
+  Names unused = {"batch-tokens", "optimizer",   "lr",         "min-lr",     "warmup",      "weight-decay",
+                  "clip",         "skip-spikes", "val-tokens", "final-eval", "eval-passes", "eval-every",
+                  "sample-every", "save-every",  "keep",       "keep-every"};
+  bool goes_on_in_out = o.resume == "latest" || o.resume == "auto";
+  if (!goes_on_in_out) unused.push_back("out");
+  bool first_step = o.resume.empty();  // of however many
+  if (first_step) unused.insert(unused.end(), {"steps", "epochs", "tokens"});
+  if (o.optim.z_loss == 0 || (first_step && o.optim.cooldown < 1))
+    unused.insert(unused.end(), {"schedule", "cooldown"});
+  if (o.pass.jitter > 0) unused.push_back("jitter");
+  return {unused, !o.dump.empty(), "--dump runs one micro-batch forward and back, without jitter or update"};
+}
+
+}  // namespace
+
+std::vector<Flags::Idle> idle_train_flags(const TrainOptions& o, bool had_feedback) {
+  std::vector<Flags::Idle> rules = idle_pass_flags(o, had_feedback);
+  for (const Flags::Idle& rule : idle_window_flags(o.model)) rules.push_back(rule);
+  for (const Flags::Idle& rule : idle_schedule_flags(o)) rules.push_back(rule);
+  rules.push_back(idle_dump_flags(o));
+  return rules;
 }

@@ -30,7 +30,7 @@ int passes_of(const SafetensorsFile& file) {
 struct DumpTest : testing::Test {
   Bench bench;
   std::string path = bench / "step.safetensors";
-  Ran dump(const Words& words) { return bench.train(bench.tiny("out") + words + Words{"--dump", path}); }
+  Ran dump(const Words& words) { return bench.train(bench.sizes() + words + Words{"--dump", path}); }
 };
 
 }  // namespace
@@ -72,7 +72,7 @@ TEST_F(DumpTest, HoldsParametersGradientsTheBatchAndTheLosses) {
       EXPECT_EQ(value_of(file, "num_attention_heads"), "2");
       EXPECT_EQ(value_of(file, "feedback_lambda"), "1");
     }
-  EXPECT_FALSE(std::filesystem::exists(bench / "out")) << "a dump is all that it writes";
+  EXPECT_EQ(list_folder(bench.folder.path), (Words{"step.safetensors", "text.txt"})) << "a dump is all that it writes";
 }
 
 TEST_F(DumpTest, PackedRowsSayWhichSegmentTheyBelongTo) {
@@ -89,14 +89,35 @@ TEST_F(DumpTest, PackedRowsSayWhichSegmentTheyBelongTo) {
   EXPECT_EQ(value_of(file, "feedback_lambda"), "0.25");
 }
 
+TEST_F(DumpTest, AStepWithoutWhatOthersHaveSaysSo) {
+  Words no_feedback = {"--passes", "paper"}, z_loss = {"--passes", "2", "--z-loss", "0.1"};
+  EXPECT_TRUE(has(dump(no_feedback).out, "note: step 1 has one pass by --passes paper"));
+  expect_refused(run("train", bench.sizes() + z_loss + Words{"--dump", path}), "train",
+                 "--z-loss: step 1 is before the cooldown, and with --cooldown 1 in it; leave it out");
+  EXPECT_FALSE(has(dump(z_loss + Words{"--cooldown", "1"}).out, "note:"));
+  EXPECT_EQ(value_of(SafetensorsFile(path), "z_loss"), "0.1");
+  EXPECT_FALSE(has(dump({"--passes", "1"}).out, "note:")) << "no step has another pass";
+
+  bench.train(bench.tiny("run", 10) + Words{"--passes", "two-pass", "--save-every", "9", "--keep", "0"});
+  Words late = {"--resume", bench.checkpoint("run", 9), "--dump", path, "--threads", "1"};
+  bench.train(late + Words{"--z-loss", "0.1"});
+  EXPECT_EQ(value_of(SafetensorsFile(path), "z_loss"), "0.1") << "it is in the cooldown";
+}
+
+TEST_F(DumpTest, FlagsOfARunThatAStepHasNoUseForAreRefusedTogether) {
+  Ran ran = run("train", bench.tiny("out") + Words{"--keep", "1", "--jitter", "0.2", "--dump", path});
+  expect_refused(ran, "train",
+                 "--warmup, --keep, --out, --steps, --jitter: --dump runs one micro-batch forward and back, without "
+                 "jitter or update; leave them out");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(DumpTest, OfAResumedRunHasItsWeightsAndMayHaveOtherPasses) {
   bench.train(bench.tiny("run", 10) + Words{"--passes", "2", "--optimizer", "normuon"});
   auto before = everything_in(bench / "run");
-  const Words changes[] = {
-      {},
-      {"--passes", "3", "--lambda", "0.5", "--prefix-mixin", "uniform", "--gradient", "last", "--batch", "5"},
-      {"--passes", "1", "--pack", "stream", "--seq", "16", "--seed", "8", "--optimizer", "adamw", "--batch-tokens",
-       "64"}};
+  const Words changes[] = {{},
+                           {"--passes", "3", "--prefix-mixin", "uniform", "--gradient", "last", "--batch", "5"},
+                           {"--passes", "1", "--pack", "stream", "--seq", "16", "--seed", "8"}};
   const int passes[] = {2, 3, 1};
   SafetensorsFile model(bench.checkpoint("run", 10) + "/model.safetensors");
   for (int i = 0; i < 3; ++i) {

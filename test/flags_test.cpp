@@ -351,6 +351,23 @@ TEST(Flags, OfTwoThatExcludeEachOtherTheCommandLinesHolds) {
   EXPECT_NO_THROW(both.flags.exclude("width", "out"));
 }
 
+TEST(Flags, WithoutEffectTheyAreRefusedWhereTheyAreTyped) {
+  Scratch folder;
+  put(folder / "run.conf", "width = 3\nhead_gate = yes\n");
+  auto refused = [&](const Words& words, bool idle) {
+    Options o;
+    o.parse(words);
+    return message_of([&] {
+      o.flags.refuse_idle({{{"steps"}, false, "no"}, {{"width", "head-gate"}, idle, "so it is"}});
+    });
+  };
+  EXPECT_EQ(refused({"--width", "3"}, true), "--width: so it is; leave it out");
+  EXPECT_EQ(refused({"--no-head-gate", "--width", "3"}, true), "--width, --head-gate: so it is; leave them out");
+  EXPECT_EQ(refused({"--width", "3", "--steps", "2"}, false), "");
+  EXPECT_EQ(refused({"--config", folder / "run.conf"}, true), "") << "a file may hold every flag";
+  EXPECT_EQ(refused({"--config", folder / "run.conf", "--width", "4"}, true), "--width: so it is; leave it out");
+}
+
 TEST(Flags, AConfigurationFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(refusal({"--config", "/no/such"}), "cannot read /no/such: No such file or directory");
   EXPECT_TRUE(has(refusal({"--config", "/tmp"}), "it is a folder"));

@@ -217,11 +217,12 @@ struct Bench {
   Bench() { put(text(), some_text()); }
   std::string operator/(const std::string& name) const { return folder / name; }
   std::string text() const { return folder / "text.txt"; }
+  Words sizes() const {
+    return {"--data", text(),  "--width", "16",      "--heads", "2",         "--layers",
+            "1",      "--seq", "32",      "--batch", "2",       "--threads", "1"};
+  }
   Words tiny(const std::string& out, int steps = 30) const {
-    return {"--data",    text(),      "--width",  "16", "--heads", "2",
-            "--layers",  "1",         "--seq",    "32", "--batch", "2",
-            "--threads", "1",         "--warmup", "5",  "--steps", std::to_string(steps),
-            "--out",     folder / out};
+    return sizes() + Words{"--warmup", "5", "--steps", std::to_string(steps), "--out", folder / out};
   }
   // Trains and expects success.
   Ran train(const Words& words, const Setting& setting = {}) const {

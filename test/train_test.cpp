@@ -236,7 +236,7 @@ TEST(Train, WhatFusedInputsAloneReadIsLeftAloneInStepsWithoutAny) {
               {"normed", kHalf + Words{"--plain-input", "normed"}, true, true},
               {"none", {"--plain-input", "raw", "--passes", "1"}, false, false},
               {"lambda0", {"--plain-input", "raw", "--passes", "2", "--lambda", "0"}, false, false},
-              {"last", {"--plain-input", "raw", "--passes", "2", "--lambda", "0", "--gradient", "last"}, true, true}};
+              {"last", {"--plain-input", "raw", "--passes", "2", "--gradient", "last"}, true, true}};
   for (const auto& [out, words, moves_before, moves_after] : runs) {
     SCOPED_TRACE(out);
     bench.train(bench.tiny(out, 10) + words + Words{"--save-every", "5"});
@@ -1057,15 +1057,79 @@ TEST(Train, EveryMistakeIsOneLineAndNothingIsBegun) {
   };
   for (const auto& [words, part] : mistakes) {
     Words all = {"--threads", "1"};  // a flag given in `words` replaces one of these
+    auto given = [&words = words](const char* flag) {
+      return std::find(words.begin(), words.end(), flag) != words.end();
+    };
     for (const Words& usual :
          {Words{"--data", bench.text()}, Words{"--out", bench / "out"}, Words{"--seq", "32"}, Words{"--batch", "2"}})
-      if (std::find(words.begin(), words.end(), usual[0]) == words.end()) all = all + usual;
+      if (!given(usual[0].c_str()) && !(usual[0] == "--out" && given("--dump"))) all = all + usual;
     Ran ran = run("train", all + words);
     expect_refused(ran, "train", part);
     EXPECT_EQ(ran.out, "") << part;
     EXPECT_FALSE(std::filesystem::exists(bench / "out")) << part;
   }
   EXPECT_EQ(contents(bench / "file"), "x");
+}
+
+TEST(Train, ATypedFlagThatHasNoEffectBesideTheOthersIsRefused) {
+  Bench bench;
+  bench.train(bench.tiny("plain", 3) + Words{"--passes", "1"});
+  const std::pair<Words, const char*> idle[] = {
+      {{"--passes", "1", "--lambda", "0.5"}, "--lambda: --passes 1 has no later pass; leave it out"},
+      {{"--passes", "0:100", "--gradient", "detach"}, "--gradient: --passes 0:100 has no later pass"},
+      {{"--passes", "1", "--prefix-mixin", "off"}, "--prefix-mixin: --passes 1 has"},
+      {{"--passes", "1", "--jitter", "0.3"}, "--jitter: --passes 1 has"},
+      {{"--jitter", "0.3", "--lambda", "1", "--passes", "1"},
+       "--lambda, --jitter: --passes 1 has no later pass; leave them"},
+      {{"--passes", "2", "--gradient", "last", "--lambda", "0"},
+       "--lambda: with --gradient last, no pass but the last"},
+      {{"--passes", "2", "--gradient", "last", "--lambda", "3"}, "--lambda: with --gradient last"},
+      {{"--passes", "2", "--gradient", "detach", "--lambda", "0"}, "--gradient: with --lambda 0, later passes take no"},
+      {{"--passes", "1", "--eval-passes", "0,1"}, "--eval-passes: no feedback is trained"},
+      {{"--passes", "2", "--lambda", "0", "--eval-passes", "0,1"}, "--eval-passes: no feedback is trained"},
+      {{"--init-from", bench / "plain", "--passes", "1", "--eval-passes", "0,1"},
+       "--eval-passes: no feedback is trained"},
+      {{"--window", "32"}, "--window: a window of 32 positions holds every row, of --seq 32 tokens"},
+      {{"--window", "64", "--full-attention-every", "1"},
+       "--window: with --full-attention-every 1, every layer sees all"},
+      {{"--window", "64", "--full-attention-every", "2"}, "--window, --full-attention-every: a window of 64 positions"},
+      {{"--full-attention-every", "1"}, "--full-attention-every: without --window, every layer sees all"},
+      {{"--window", "8", "--full-attention-every", "2"}, "--full-attention-every: the model has 1 layer, so that none"},
+      {{"--cooldown", "0", "--z-loss", "0.1"}, "--z-loss: it is added in the cooldown, and --cooldown 0 leaves none"},
+      {{"--schedule", "cosine", "--cooldown", "0.5"}, "--cooldown: --schedule cosine has no cooldown; leave it out"},
+      {{"--schedule", "cosine", "--z-loss", "0.1"}, "--z-loss: it is added in the cooldown, and --schedule cosine has"},
+      {{"--eval-every", "0", "--final-eval", "500", "--val-tokens", "300"},
+       "--val-tokens: --eval-every 0 leaves the final"},
+  };
+  for (const auto& [words, part] : idle) {
+    Ran ran = run("train", bench.tiny("out", 3) + words);
+    expect_refused(ran, "train", part);
+    EXPECT_EQ(ran.out, "") << part;
+    EXPECT_FALSE(std::filesystem::exists(bench / "out")) << part;
+  }
+  // What turns something off says what is.
+  bench.train(bench.tiny("off", 3) + Words{"--passes", "1", "--jitter", "0", "--full-attention-every", "0",
+                                           "--eval-passes", "0", "--z-loss", "0", "--cooldown", "0"});
+}
+
+TEST(Train, WhatStandsInAFileOfARunHasAnEffectOrNot) {
+  Bench bench;
+  const Words kinds[] = {{"--passes", "1", "--window", "8"},
+                         {"--passes", "2", "--gradient", "last"},
+                         {"--passes", "2", "--lambda", "0", "--cooldown", "0"}};
+  for (size_t i = 0; i < std::size(kinds); ++i) {
+    std::string run = "run" + std::to_string(i), again = "again" + std::to_string(i);
+    bench.train(bench.tiny(run, 3) + kinds[i]);
+    bench.train({"--config", bench / run + "/run.conf", "--out", bench / again, "--threads", "1"});
+    expect_same_end(bench, run, again, 3);
+    bench.train({"--resume", bench / run, "--steps", "5", "--threads", "1"});
+  }
+  // On the way only what is typed now counts.
+  bench.train(bench.tiny("weighed", 3) + Words{"--passes", "2", "--lambda", "0.5", "--gradient", "detach"});
+  bench.train({"--resume", bench / "weighed", "--passes", "1", "--steps", "5", "--threads", "1"});
+  bench.train({"--resume", bench / "weighed", "--passes", "2", "--lambda", "0", "--steps", "7", "--threads", "1"});
+  expect_refused(run("train", {"--resume", bench / "weighed", "--gradient", "through", "--threads", "1"}), "train",
+                 "--gradient: with --lambda 0");
 }
 
 TEST(Train, AFileInTheWayOfACheckpointIsFoundAtTheStart) {
@@ -1227,7 +1291,7 @@ TEST(Train, AFullDiskLosesNothing) {
   expect_refused(ran, "train", "log.jsonl: File too large");
   bench.train({"--resume", bench / "log", "--threads", "1"});
   expect_whole_log(bench, "log", 30);
-  expect_refused(run("train", bench.tiny("dump") + Words{"--dump", bench / "d.safetensors"}, full), "train",
+  expect_refused(run("train", bench.sizes() + Words{"--dump", bench / "d.safetensors"}, full), "train",
                  "d.safetensors");
   EXPECT_FALSE(std::filesystem::exists(bench / "d.safetensors"));
 }
