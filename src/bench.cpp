@@ -22,9 +22,9 @@
 namespace {
 
 struct Options {
-  std::string shape, model = "d12", passes = "1", mixin = "uniform", recompute = "none", mode = "standard",
-                     weights = "f32", device = "auto", dtype = "fp32";
-  int vocab = 50257, batch = 0, seq = 0, threads = 0;
+  std::string shape, model = "d12", mixin = "uniform", recompute = "none";
+  std::string mode = "standard", weights = "f32", device = "auto", dtype = "fp32";
+  int vocab = 50257, batch = 0, seq = 0, passes = 1, threads = 0;
   float seconds = 2;
   bool json = false;
 };
@@ -270,8 +270,7 @@ int rows_of(int batch, int seq) {
 }
 
 void bench_step(const Kernels& run, const Options& o) {
-  int batch = o.batch > 0 ? o.batch : 4, seq = o.seq > 0 ? o.seq : 64, passes = PassSchedule(o.passes).most_passes(),
-      tokens = rows_of(batch, seq);
+  int batch = o.batch > 0 ? o.batch : 4, seq = o.seq > 0 ? o.seq : 64, passes = o.passes, tokens = rows_of(batch, seq);
   ModelConfig config = model_of(o, seq);
   if (passes == 1) config.fusion = Fusion::none;
   PassLimits limits{tokens, passes, recompute_named(o.recompute)};
@@ -456,9 +455,28 @@ void bench_prefill(const Kernels& run, const Options& o) {
 struct Benchmark {
   const char* name;
   void (*run)(const Kernels&, const Options&);
+  std::vector<std::string> flags;  // of those that not every benchmark has
 };
-constexpr Benchmark kBenchmarks[] = {{"peak", bench_peak}, {"matmul", bench_matmul}, {"attention", bench_attention},
-                                     {"step", bench_step}, {"decode", bench_decode}, {"prefill", bench_prefill}};
+const Benchmark kBenchmarks[] = {
+    {"peak", bench_peak, {}},
+    {"matmul", bench_matmul, {"shape"}},
+    {"attention", bench_attention, {"seq"}},
+    {"step", bench_step, {"model", "vocab", "batch", "seq", "passes", "prefix-mixin", "recompute"}},
+    {"decode", bench_decode, {"model", "vocab", "batch", "seq", "weights", "mode"}},
+    {"prefill", bench_prefill, {"model", "vocab", "seq"}}};
+
+std::vector<Flags::Idle> idle_flags(const Benchmark& chosen, const Kernels& kernels, const Options& o) {
+  auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  std::vector<std::string> of_others;
+  for (const Benchmark& b : kBenchmarks)
+    for (const std::string& flag : b.flags)
+      if (!holds(chosen.flags, flag) && !holds(of_others, flag)) of_others.push_back(flag);
+  return {{of_others, true, text("%s has no use for such a flag", chosen.name)},
+          {{"prefix-mixin"}, o.passes == 1, "--passes 1 has no later pass"},
+          {{"weights"}, !kernels.pack_weight, "on a GPU --dtype says what the matrices are"}};
+}
 
 }  // namespace
 
@@ -481,7 +499,7 @@ int main(int argc, char** argv) {
               "tokens. attention: T (0: several); step: in a row (0: 64); decode: the context, at least 2 (0: 128); "
               "prefill: in the prompt (0: 1024)",
               0, 1 << 20);
-    flags.add("passes", &o.passes, "step: number of passes");
+    flags.add("passes", &o.passes, "step: number of passes", 1, 16);
     flags.choice("prefix-mixin", &o.mixin, {"uniform", "off"}, "step: plain prefix of later passes, at its mean");
     flags.choice("recompute", &o.recompute, {"none", "norms", "block"}, "step: what backward computes again");
     flags.choice("weights", &o.weights, {"f32", "bf16"}, "decode on the CPU: format of the matrices");
@@ -499,7 +517,9 @@ int main(int argc, char** argv) {
     if (!chosen) fail("name a benchmark first: %s", names.c_str());
     preset(o.model);  // a name that is unknown is a mistake wherever it stands
     o.threads = start_threads(o.threads);
-    chosen->run(kernels_for(o.device, o.dtype), o);
+    const Kernels& kernels = kernels_for(o.device, o.dtype);
+    flags.refuse_idle(idle_flags(*chosen, kernels, o));
+    chosen->run(kernels, o);
     return 0;
   });
 }

@@ -3,17 +3,17 @@
 
 namespace {
 
-Ran bench(const Words& words) {
-  return run("bench", words + Words{"--threads", "1", "--seconds", "0.01", "--model", "nano", "--vocab", "257"});
-}
+Ran bench(const Words& words) { return run("bench", words + Words{"--threads", "1", "--seconds", "0.01"}); }
+
+const Words kNano = {"--model", "nano", "--vocab", "257"};
 
 // Small, where sizes can be chosen.
 const Words kBenchmarks[] = {{"peak"},
                              {"matmul", "--shape", "8x16x24"},
                              {"attention", "--seq", "16"},
-                             {"step", "--seq", "16", "--passes", "2"},
-                             {"decode", "--seq", "2"},
-                             {"prefill", "--seq", "16"}};
+                             Words{"step", "--seq", "16", "--passes", "2"} + kNano,
+                             Words{"decode", "--seq", "2"} + kNano,
+                             Words{"prefill", "--seq", "16"} + kNano};
 
 }  // namespace
 
@@ -35,7 +35,9 @@ TEST(Benchmarks, ShowATableOrOneObjectALine) {
 
 TEST(Benchmarks, DecodingTakesEveryModeAndFormat) {
   for (const char* mode : {"standard", "soft", "fused", "sequential"})
-    EXPECT_EQ(bench({"decode", "--seq", "3", "--batch", "2", "--mode", mode, "--weights", "bf16"}).status, 0) << mode;
+    EXPECT_EQ(bench(Words{"decode", "--seq", "3", "--batch", "2", "--mode", mode, "--weights", "bf16"} + kNano).status,
+              0)
+        << mode;
 }
 
 TEST(Benchmarks, HelpSaysWhatSeqIsForEach) {
@@ -53,7 +55,17 @@ TEST(Benchmarks, EveryMistakeIsOneLineAndNothingIsBegun) {
       {{"matmul", "--model", "foo"}, "no such preset"},
       {{"matmul", "--shape", "8x16"}, "--shape 8x16: give rows x inputs x outputs"},
       {{"matmul", "--shape", "1048576x1048576x1048576"}, "of memory and"},
-      {{"step", "--passes", "0"}, "from 1 to 16"},
+      {{"step", "--passes", "0"}, "--passes: 0 is too small; it should be at least 1"},
+      {{"step", "--passes", "paper"}, "--passes: `paper` is not a whole number"},
+      {{"step", "--prefix-mixin", "off"}, "--prefix-mixin: --passes 1 has no later pass; leave it out"},
+      {{"step", "--mode", "soft", "--weights", "bf16"},
+       "--weights, --mode: step has no use for such a flag; leave them"},
+      {{"peak", "--shape", "8x8x8", "--model", "nano", "--batch", "3", "--seq", "5"},
+       "--shape, --seq, --model, --batch: peak has no use"},
+      {{"matmul", "--model", "nano"}, "--model: matmul has no use"},
+      {{"attention", "--shape", "8x8x8", "--passes", "3"}, "--shape, --passes: attention has no use"},
+      {{"decode", "--passes", "3", "--recompute", "block"}, "--passes, --recompute: decode has no use"},
+      {{"prefill", "--batch", "4", "--mode", "fused"}, "--batch, --mode: prefill has no use"},
       {{"step", "--batch", "65536", "--seq", "65536", "--vocab", "2", "--model", "nano"}, "is 4294967296 rows"},
       {{"step", "--batch", "65536", "--seq", "1024", "--model", "d48"}, "of memory and"},
       {{"decode", "--seq", "1"}, "--seq 1: to decode"},
