@@ -31,7 +31,8 @@ struct Continuation {
 };
 
 // `prompts` (at most the decoder's sequences) are numbered from `first_number`. say(i, text) gets prompt i's new text
-// in pieces of whole characters; a piece that could begin a stop is held back. `interrupted` is asked before each
+// in pieces of whole characters; a piece that could begin a stop is held back, and a token that the tokenizer lacks is <its
+// id>. `interrupted` is asked before each
 // token.
 std::vector<Continuation> generate(Decoder&, const Tokenizer&, const std::vector<std::vector<int>>& prompts,
                                    int64_t first_number, const Generation&,

@@ -22,6 +22,8 @@ struct Request {
 
 // The flags of a text; `request` has their defaults and gets their values.
 void add_text_flags(Flags&, Request& request);
+// Those of them that have no effect beside the others, of a request that is resolved.
+std::vector<Flags::Idle> idle_text_flags(const Request&);
 // Works out what the flags say in words, for a model that decodes best in this mode; fails where it has no such mode.
 void resolve(Request&, const ModelConfig&, DecodeMode best);
 std::vector<std::string> split_stops(const std::string& stops);  // a|b, with \n, \\ and \|

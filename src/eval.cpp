@@ -51,6 +51,11 @@ int main(int argc, char** argv) {
     start_threads(threads);
     Checkpoint checkpoint = find_checkpoint(model_path, kTrainOrNameAModel);
     ModelConfig config = read_config(checkpoint);
+    bool feedback_trained = feedback_is_trained(checkpoint, config);
+    flags.refuse_idle(
+        {{{"passes"},
+          !feedback_trained && parse_fused_passes("passes", passes).back() > 0,
+          checkpoint.folder() + " has no trained feedback, so that there are no fused passes to look at"}});
     if (pack.empty()) pack = recorded_flag(checkpoint, "pack");
     TrainingData split = read_data(data, format, tokenizer, checkpoint, config);
     require_vocabulary(split, config, checkpoint.folder());
@@ -66,7 +71,7 @@ int main(int argc, char** argv) {
         validation_batches(split.validation, split.vocabulary, pack == "stream" ? Pack::stream : Pack::documents,
                            config.context, kEvaluationRows, held_out);
     require_targets(batches);
-    ModelConfig shown_as = as_trained(config, feedback_is_trained(checkpoint, config));
+    ModelConfig shown_as = as_trained(config, feedback_trained);
     Evaluation e = evaluate(kernels, shown_as, weights.params(), split.tokenizer, batches, split.puzzles,
                             parse_fused_passes("passes", passes), EvaluationProgress(stderr).watch());
     if (json)

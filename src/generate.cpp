@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "error.h"
 #include "exact.h"
 #include "random.h"
 #include "utf8.h"
@@ -66,6 +67,11 @@ class Speaker {
 
 }  // namespace
 
+// A token's bytes; the model may have more tokens than its tokenizer knows.
+static std::string shown(const Tokenizer& tokenizer, int token) {
+  return token < tokenizer.vocab() ? tokenizer.decode({token}) : text("<%d>", token);
+}
+
 std::vector<Continuation> generate(Decoder& decoder, const Tokenizer& tokenizer,
                                    const std::vector<std::vector<int>>& prompts, int64_t first_number,
                                    const Generation& g, const std::function<void(int, const std::string&)>& say,
@@ -90,7 +96,7 @@ std::vector<Continuation> generate(Decoder& decoder, const Tokenizer& tokenizer,
       if (logits)
         text.logprobs.push_back(log_probability(logits + j * size_t(decoder.vocab()), decoder.vocab(), token));
       bool ended = token == decoder.end_of_text();
-      if (!ended) say(i, speakers[i].push(tokenizer.decode({token})));
+      if (!ended) say(i, speakers[i].push(shown(tokenizer, token)));
       bool done = true;
       if (ended)
         text.ending = Ending::end_of_text;

@@ -18,6 +18,16 @@ void add_text_flags(Flags& f, Request& r) {
   f.add("logprobs", &r.logprobs, "in JSON, give each token's log-probability, too");
 }
 
+std::vector<Flags::Idle> idle_text_flags(const Request& r) {
+  const Generation& g = r.generation;
+  const Sampling& s = g.sampling;
+  return {{{"prefill-passes"}, g.mode != DecodeMode::fused, text("mode %s has no such passes", name_of(g.mode))},
+          {{"top-k", "top-p"},
+           s.temperature == 0 && (s.top_k > 0 || s.top_p < 1),
+           "temperature 0 takes the likeliest token, whatever the others are"},
+          {{"stop"}, !r.stop.empty() && g.stops.empty(), "no text stands in it"}};
+}
+
 std::vector<std::string> split_stops(const std::string& stops) {
   std::vector<std::string> out;
   std::string now;

@@ -208,6 +208,18 @@ void check_flags(const Flags& flags, const SampleOptions& o) {
     fail("--logprobs goes with --json or --serve: texts have no room for them");
 }
 
+// What is said before the first text, of flags that have an effect that may surprise.
+void tell_of_model(const SampleOptions& o, const Inference& model, DecodeMode best) {
+  const Generation& g = o.request.generation;
+  if (best == DecodeMode::standard && g.mode != best)
+    std::fprintf(stderr, "note: the feedback of %s was never trained, so that mode %s feeds back noise\n",
+                 o.model.c_str(), name_of(g.mode));
+  int known = model.tokenizer().vocab(), all = model.config().vocab;
+  if (known < all)
+    std::fprintf(stderr, "note: the tokenizer has %d of the model's %d ids; another shows as its number, like <%d>\n",
+                 known, all, known);
+}
+
 bool samples(const Flags& flags) {
   for (const char* flag : {"temperature", "top-k", "top-p", "seed"})
     if (flags.given(flag)) return true;
@@ -256,16 +268,22 @@ int main(int argc, char** argv) {
 
     std::optional<TaskMix> mix = mix_of(checkpoint);
     if (mix && !samples(flags)) o.request.generation.sampling.temperature = 0;  // the answer that is likeliest
+    bool quizzes = nothing_asked && mix && !wants_texts(flags);
+    bool converses = nothing_asked && terminal && !o.json && !quizzes;
+    bool takes_any_mode = o.serve || (quizzes && o.request.mode.empty() && best != DecodeMode::standard);
+    if (!takes_any_mode) flags.refuse_idle(idle_text_flags(o.request));
+    flags.refuse_idle({{{"echo"}, converses, "what is typed stands on the terminal already"}});
     o.inference.sequences = std::clamp(int(prompts.size()), 1, o.batch);
     Inference model(checkpoint, o.inference);
+    tell_of_model(o, model, best);
     catch_stop_signals((nothing_asked && terminal) || o.serve);
     Speaker speaker(o, model, mix && !flags.given("tokens"));
     if (o.serve) {
       serve(model, o.request, best);
-    } else if (nothing_asked && mix && !wants_texts(flags)) {
+    } else if (quizzes) {
       Quiz quiz = quiz_for(*mix, checkpoint, model, o.request);
       ask(quiz, terminal);
-    } else if (nothing_asked && terminal && !o.json) {
+    } else if (converses) {
       speaker.converse();
     } else if (prompts.size() > 1 || o.json) {
       speaker.many(prompts);

@@ -199,6 +199,56 @@ TEST_F(SampleTest, EveryMistakeIsOneLine) {
   }
 }
 
+TEST_F(SampleTest, ATypedFlagThatHasNoEffectBesideTheOthersIsRefused) {
+  const std::pair<Words, const char*> idle[] = {
+      {{"--prefill-passes", "3"}, "--prefill-passes: mode soft has no such passes; leave it out"},
+      {{"--mode", "sequential", "--prefill-passes", "1"}, "--prefill-passes: mode sequential has"},
+      {{"--temperature", "0", "--top-k", "5"}, "--top-k: temperature 0 takes the likeliest token, whatever"},
+      {{"--temperature", "0", "--top-p", "0.5", "--top-k", "5"}, "--top-k, --top-p: temperature 0 takes"},
+      {{"--stop", "|"}, "--stop: no text stands in it; leave it out"},
+  };
+  for (const auto& [words, part] : idle) {
+    Ran ran = sample(words + Words{"--prompt", "the "});
+    expect_refused(ran, "sample", part);
+    EXPECT_EQ(ran.out, "") << part;
+  }
+  // What asks for nothing, and what requests may use.
+  said({"--prompt", "the ", "--tokens", "1", "--temperature", "0", "--top-k", "0", "--top-p", "1", "--stop", ""});
+  said({"--serve", "--prefill-passes", "3", "--temperature", "0", "--top-k", "5"},
+       with_input("{\"mode\": \"fused\"}\n"));
+}
+
+TEST_F(SampleTest, AModeThatWasNeverTrainedIsSaidToBeNoise) {
+  bench->train(bench->tiny("untrained", 3) + Words{"--passes", "1", "--fusion", "gate"});
+  Words words = {"--model", *bench / "untrained", "--threads", "1", "--tokens", "3", "--prompt", "the "};
+  for (const char* mode : {"soft", "fused", "sequential"}) {
+    Ran ran = run("sample", words + Words{"--mode", mode});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_EQ(ran.err, "note: the feedback of " + (*bench / "untrained") + " was never trained, so that mode " + mode +
+                           " feeds back noise\n");
+  }
+  EXPECT_EQ(run("sample", words).err, "");
+  EXPECT_EQ(run("sample", words + Words{"--mode", "standard"}).err, "");
+  EXPECT_EQ(sample({"--prompt", "the ", "--mode", "soft", "--tokens", "3"}).err, "") << "trained";
+  expect_refused(run("eval", {"--model", *bench / "untrained", "--passes", "0,2"}), "eval",
+                 "step_00000003 has no trained feedback, so that there are no fused passes to look at");
+}
+
+TEST_F(SampleTest, TokensThatTheTokenizerLacksAreShownByTheirNumbers) {
+  std::string bytes;
+  for (int i = 0; i < 4000; ++i) bytes += {char(300 + i % 7), char((300 + i % 7) >> 8)};
+  put(*bench / "raw", bytes);
+  ASSERT_EQ(run("tokenize", {"import", *bench / "raw", "--out", *bench / "ids"}).status, 0);
+  Words sizes = bench->tiny("numbers", 40);
+  sizes[1] = *bench / "ids";
+  bench->train(sizes + Words{"--passes", "1", "--lr", "0.05"});
+  Ran ran = run("sample", {"--model", *bench / "numbers", "--tokenizer", "bytes", "--prompt", "a", "--tokens", "3",
+                           "--temperature", "0", "--threads", "1"});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.err, "note: the tokenizer has 257 of the model's 50257 ids; another shows as its number, like <257>\n");
+  EXPECT_TRUE(has(ran.out, "a<30") && has(ran.out, ">\n")) << ran.out;
+}
+
 TEST_F(SampleTest, MissingAndBrokenModelsAreNamed) {
   auto refused = [](const std::string& model, const std::string& part) {
     expect_refused(run("sample", {"--model", model, "--prompt", "a"}), "sample", part);
