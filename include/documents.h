@@ -3,16 +3,19 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "error.h"
 
 struct DocumentOptions {
-  std::vector<std::string> inputs;  // files; folders, of which all that is not hidden is read; "-" is standard input
-  std::string field = "text";       // of .jsonl, an object a line: the string that is a document
-  std::string prompt_field;         // and the one that stands before it; empty: none
+  std::vector<std::string>
+      inputs;                  // files; folders, of which all that is not hidden is read, once; "-" is standard input
+  std::string field = "text";  // of .jsonl, an object a line: the string that is a document
+  std::string prompt_field;    // and the one that stands before it; empty: none
   std::string separator = "<|endoftext|>";  // a line of a text file between documents; empty: a file is one document
   std::string format;                       // "text", "jsonl", or empty: by the name's end (text_input.h)
   std::string on_bad_line = "fail";         // of .jsonl, or "skip"
@@ -88,7 +91,8 @@ class DocumentReader {
 
  private:
   struct Stopped {};
-  void list(const std::string& path, int depth);
+  using FolderId = std::pair<uint64_t, uint64_t>;  // device, inode
+  void list(const std::string& path, std::set<FolderId>* listed);
   bool is_jsonl(size_t file) const;
   void open_file();
   void begin_file();

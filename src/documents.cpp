@@ -79,6 +79,20 @@ std::string message_about_line(std::string message, const std::string& where) {
   return message;
 }
 
+// What lies in a folder of texts is meant to be read: fails where it can't be.
+void require_readable(const std::string& path) {
+  struct stat status;
+  const char* way_out = "move it out of the folder, or give it a name that begins with a dot";
+  if (stat(path.c_str(), &status) < 0)
+    fail("%s is a link that leads nowhere: bring back what it names, or %s", path.c_str(), way_out);
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
+    fail("%s is a %s, not a file: %s", path.c_str(),
+         S_ISFIFO(status.st_mode)   ? "pipe"
+         : S_ISSOCK(status.st_mode) ? "socket"
+                                    : "device",
+         way_out);
+}
+
 }  // namespace
 
 void BadLines::add(const BadLine& line) {
@@ -90,7 +104,10 @@ void BadLines::add(const BadLine& line) {
 DocumentReader::DocumentReader(DocumentOptions options) : options_(std::move(options)) {
   if (options_.separator.find('\n') != std::string::npos)
     fail("the separator is more than one line: documents are divided by lines that hold nothing else");
-  for (const std::string& input : options_.inputs) list(input, 0);
+  for (const std::string& input : options_.inputs) {
+    std::set<FolderId> listed;
+    list(input, &listed);
+  }
   auto is_standard_input = [](const InputFile& file) { return file.path == "-"; };
   if (std::count_if(files_.begin(), files_.end(), is_standard_input) > 1)
     fail("standard input (-) is named twice, and can be read once");
@@ -98,17 +115,18 @@ DocumentReader::DocumentReader(DocumentOptions options) : options_(std::move(opt
 
 DocumentReader::~DocumentReader() { close_file(); }
 
-// Appends a file, or a folder's, in the order of names.
-void DocumentReader::list(const std::string& path, int depth) {
-  constexpr int kDeepest = 100;  // links may lead in a circle
+// Appends a file, or a folder's, in the order of names; a folder to which several names lead only once.
+void DocumentReader::list(const std::string& path, std::set<FolderId>* listed) {
   if (path != "-" && !is_utf8(path)) fail("%s: the name is not UTF-8", path.c_str());
   if (path == "-" || !folder_exists(path)) return files_.push_back(describe(path));
-  if (depth > kDeepest) fail("%s: folders are nested deeper than %d", path.c_str(), kDeepest);
+  struct stat folder;
+  if (stat(path.c_str(), &folder) < 0) fail_to_read(path);
+  if (!listed->insert({folder.st_dev, folder.st_ino}).second) return;
   for (const std::string& name : list_folder(path)) {
     std::string below = path + (path.back() == '/' ? "" : "/") + name;
-    std::error_code none;  // a link that leads nowhere
-    if (name[0] != '.' && (folder_exists(below) || std::filesystem::is_regular_file(below, none)))
-      list(below, depth + 1);
+    if (name[0] == '.') continue;
+    require_readable(below);
+    list(below, listed);
   }
 }
 

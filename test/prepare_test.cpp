@@ -224,17 +224,39 @@ TEST(Prepare, FoldersAreReadByNameWithoutWhatIsHidden) {
   EXPECT_EQ(result.bytes, 8);
 }
 
-TEST(Prepare, LinksThatLeadNowhereAndPipesInAFolderAreLeftOut) {
+TEST(Prepare, WhatCannotBeReadInAFolderIsRefusedAndNotLeftOut) {
   Kitchen k;
   std::filesystem::create_directory(k / "in");
   put(k / "in/a.txt", "a");
-  std::filesystem::create_symlink("loop", k / "in/loop");
-  std::filesystem::create_symlink("nosuch", k / "in/dangling");
+  std::filesystem::create_symlink("nosuch", k / "in/.hidden");
+  for (const char* name : {"loop", "dangling"}) {
+    std::filesystem::create_symlink(name == std::string("loop") ? name : "nosuch", k / ("in/" + std::string(name)));
+    EXPECT_TRUE(has(refusal(k.options({"in"}, "out"), k.tokenizer),
+                    (k / "in/") + name + " is a link that leads nowhere: bring back what it names, or move it out"));
+    std::filesystem::remove(k / ("in/" + std::string(name)));
+  }
   ASSERT_EQ(mkfifo((k / "in/pipe").c_str(), 0600), 0);
-  PrepareOptions o = k.options({"in"}, "out");
-  EXPECT_EQ(prepare_data(o, k.tokenizer).documents, 1);
-  EXPECT_TRUE(has(refusal(k.options({"in/loop"}, "out"), k.tokenizer), "cannot read"));
-  EXPECT_TRUE(has(refusal(k.options({"in"}, "in/loop/out"), k.tokenizer), "cannot make the folder"));
+  EXPECT_TRUE(has(refusal(k.options({"in"}, "out"), k.tokenizer), "in/pipe is a pipe, not a file: move it out"));
+  std::filesystem::remove(k / "in/pipe");
+  EXPECT_FALSE(folder_exists(k / "out"));
+  EXPECT_EQ(prepare_data(k.options({"in"}, "out"), k.tokenizer).documents, 1);
+}
+
+TEST(Prepare, AFolderToWhichLinksLeadIsReadOnce) {
+  Kitchen k;
+  for (const char* folder : {"in", "in/sub", "far"}) std::filesystem::create_directory(k / folder);
+  put(k / "in/a.txt", "a"), put(k / "in/sub/b.txt", "b"), put(k / "far/c.txt", "c");
+  std::filesystem::create_directory_symlink("../in", k / "in/loop");
+  std::filesystem::create_directory_symlink("../..", k / "in/sub/up");
+  std::filesystem::create_directory_symlink("../far", k / "in/x"),
+      std::filesystem::create_directory_symlink("x", k / "in/y");
+  PrepareOptions o = k.options({"in/sub/../sub/b.txt", "far"}, "out_far");
+  EXPECT_EQ(prepare_data(o, k.tokenizer).documents, 2);
+  std::filesystem::remove(k / "in/sub/up");
+  PrepareOptions all = k.options({"in"}, "out");
+  all.validation = 0;
+  prepare_data(all, k.tokenizer);
+  EXPECT_EQ(documents_in(all.out, "train", k.tokenizer), (Texts{"a", "b", "c"}));
 }
 
 TEST(Prepare, AnyBytesComeBack) {
