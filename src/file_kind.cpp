@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 using namespace std::string_view_literals;
 
@@ -90,6 +91,9 @@ FileKind kind_of_zip(std::string_view head) {
   return archive("an archive (zip)", "unzip");
 }
 
+constexpr FileKind kUtf16Little = encoded("UTF-16 (little-endian, without a mark)", "iconv -f UTF-16LE -t UTF-8");
+constexpr FileKind kUtf16Big = encoded("UTF-16 (big-endian, without a mark)", "iconv -f UTF-16BE -t UTF-8");
+
 // Text of two bytes a character without a mark: Latin letters at one of the two places, zeros at the other.
 FileKind kind_of_zeros(std::string_view head) {
   auto is_latin = [](char c) { return is_printable(c) || (unsigned char)c >= 0xa0; };
@@ -103,8 +107,31 @@ FileKind kind_of_zeros(std::string_view head) {
     }
   for (int zero : {0, 1})
     if (zeros[1 - zero] == 0 && zeros[zero] == latin[1 - zero] && zeros[zero] * 4 > int64_t(head.size()))
-      return zero ? encoded("UTF-16 (little-endian, without a mark)", "iconv -f UTF-16LE -t UTF-8")
-                  : encoded("UTF-16 (big-endian, without a mark)", "iconv -f UTF-16BE -t UTF-8");
+      return zero ? kUtf16Little : kUtf16Big;
+  return {};
+}
+
+// Scripts whose letters in UTF-16 hold few zero bytes: Greek to Arabic, those of India and Thailand, and East Asia's.
+bool is_of_other_script(unsigned unit) {
+  constexpr unsigned kRanges[][2] = {{0x370, 0x6ff},   {0x900, 0xeff},   {0x3000, 0x30ff},
+                                     {0x4e00, 0x9fff}, {0xac00, 0xd7a3}, {0xff00, 0xffef}};
+  return std::any_of(std::begin(kRanges), std::end(kRanges),
+                     [unit](const auto& range) { return range[0] <= unit && unit <= range[1]; });
+}
+
+// The same of other scripts: nearly all are their letters or ASCII, and half are theirs.
+FileKind kind_of_scripts(std::string_view head) {
+  constexpr size_t kLeast = 32;
+  if (head.size() < kLeast || head.size() % 2 != 0) return {};
+  for (int low : {0, 1}) {
+    int64_t units = int64_t(head.size() / 2), other = 0, ascii = 0;
+    for (size_t i = 0; i < head.size(); i += 2) {
+      unsigned char bytes[] = {(unsigned char)head[i], (unsigned char)head[i + 1]};
+      unsigned unit = bytes[low] | unsigned(bytes[1 - low]) << 8;
+      other += is_of_other_script(unit), ascii += unit < 0x80 && is_printable(char(unit));
+    }
+    if (2 * other >= units && 100 * (other + ascii) >= 95 * units) return low == 0 ? kUtf16Little : kUtf16Big;
+  }
   return {};
 }
 
@@ -118,5 +145,7 @@ FileKind file_kind(std::string_view head) {
   if (holds(head, 5, "\0\0\0{"sv)) return {"a model (safetensors)"};
   if (holds(head, 0, "\xff\xff\xff\xff"sv) && holds(head, 8, "\x10\0\0\0"sv))
     return table("a stream of Arrow", "pyarrow.ipc.open_stream(open(sys.argv[1],\"rb\")).read_pandas()");
-  return has_zero(head) ? kind_of_zeros(head) : FileKind{};
+  if (!has_zero(head)) return {};
+  FileKind kind = kind_of_zeros(head);
+  return *kind.what ? kind : kind_of_scripts(head);
 }

@@ -101,6 +101,23 @@ TEST(TextInput, OfTwoBytesACharacterIsNamedWithoutItsMark) {
     EXPECT_TRUE(has(refusal("a" + std::string(1, '\0') + "b" + std::string(1, '\0') + end), "byte 1 is zero")) << end;
 }
 
+TEST(TextInput, OfTwoBytesACharacterIsNamedInOtherScriptsToo) {
+  auto utf16_of = [](const std::u16string& text, bool little) {
+    std::string bytes;
+    for (int i = 0; i < 20; ++i)
+      for (char16_t c : text) {
+        char low = char(c & 0xff), high = char(c >> 8);
+        bytes += little ? std::string{low, high} : std::string{high, low};
+      }
+    return bytes;
+  };
+  for (const std::u16string& text : {std::u16string(u"天地玄黃，宇宙洪荒。\n一日月盈昃"),
+                                     std::u16string(u"в начале было слово\n"), std::u16string(u"はじめに ことば\n")}) {
+    EXPECT_TRUE(has(refusal(utf16_of(text, true)), "UTF-16 (little-endian, without a mark)"));
+    EXPECT_TRUE(has(refusal(utf16_of(text, false)), "UTF-16 (big-endian, without a mark)"));
+  }
+}
+
 TEST(TextInput, ThatIsRawTokenIdsIsSaidToBeSoPerhaps) {
   std::vector<int> some;
   for (int i = 0; i < 500; ++i) some.push_back(i * i * 37 % 50257);
