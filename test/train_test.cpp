@@ -24,7 +24,7 @@ void train_under_fire(const Bench& bench, const Words& words, int kills, double 
     Ran ran = running.wait();
     EXPECT_TRUE(ran.status == 0 || ran.status == 128 + SIGKILL) << ran.out << ran.err;
   }
-  bench.train(words + Words{"--resume"});
+  bench.train(words + Words{"--resume", "auto"});  // all may have been killed before there was a run
 }
 
 // One line for each step, in order, and evaluations where they belong.
