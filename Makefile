@@ -6,6 +6,7 @@
 # make fuzz       build/fuzz/NAME, libFuzzer on the parser of that name (test/fuzz/; needs clang)
 # make cuda       compiles the CUDA kernels for all architectures that are meant, and warns of nothing
 # make clean
+# Every core is used (-jN: N at once); V=1 shows whole commands.
 CXX ?= g++
 BUILD ?= build
 OPTIMIZE ?= -O3
@@ -14,6 +15,14 @@ OPTIMIZE ?= -O3
 CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -pthread -Wall -Wextra -Wno-psabi \
   -Wno-unknown-warning-option -Wno-restrict -Iinclude $(EXTRA)
 LDFLAGS := -pthread $(EXTRA)
+
+# As many at once as there are cores, unless the user said how many: make tells that to its children alone (MAKEFLAGS), so
+# its own command line is looked at too. `make clean all` is done in order.
+JOBS_ASKED := $(shell { echo " $$MAKEFLAGS"; ps -o args= -p $$PPID || tr '\0' ' ' </proc/$$PPID/cmdline; } 2>/dev/null | \
+  grep -E ' (-[A-Za-z]*j|--jobs)')
+ifeq ($(JOBS_ASKED)$(filter clean,$(MAKECMDGOALS)),)
+MAKEFLAGS += --no-print-directory -j$(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+endif
 
 PROGRAMS := train sample eval tokenize
 ENGINE := $(filter-out $(PROGRAMS:%=src/%.cpp) src/bench.cpp,$(wildcard src/*.cpp))
@@ -60,22 +69,26 @@ else
 BUILT_FOR := the CPU alone: $(if $(NVCC),there is nvcc but no GPU (make CUDA=1 builds the CUDA kernels all the same),there is no nvcc)
 endif
 
-OBJECTS := $(ENGINE:src/%.cpp=$(BUILD)/%.o) $(KERNEL_OBJECTS) $(CUDA_OBJECTS)
+OBJECTS := $(CUDA_OBJECTS) $(KERNEL_OBJECTS) $(ENGINE:src/%.cpp=$(BUILD)/%.o)
 LIBRARY := $(BUILD)/libfullband.a
 
-all: $(PROGRAMS)
-	@echo "built for $(BUILT_FOR)"
+# A command that takes long is told in one short line, $(call say,WHAT); of those that make files which were missing when
+# make began, with a number: [12/98]. COMPILED_goal are the files that a goal compiles; MISSING is found at the end.
+ifeq ($(V),)
+say = @echo '$(if $(filter $@,$(MISSING)),$(eval STARTED += $@)[$(words $(STARTED))/$(words $(MISSING))] )$(1)' &&
+endif
 
-ifeq ($(BUILD),build)
-PLACE :=
-else
-PLACE := $(BUILD)/
+PLACE := $(if $(filter-out build,$(BUILD)),$(BUILD)/)
+COMPILED_all := $(OBJECTS) $(PROGRAMS:%=$(BUILD)/%.o)
+COMPILED_bench := $(OBJECTS) $(BUILD)/bench.o
 all: $(PROGRAMS:%=$(PLACE)%)
+	@echo "built for $(BUILT_FOR)"
+ifneq ($(PLACE),)
 bench: $(PLACE)bench
 endif
 
 $(PROGRAMS:%=$(PLACE)%) $(PLACE)bench: $(PLACE)%: $(BUILD)/%.o $(LIBRARY)
-	$(CXX) -o $@ $(filter-out FORCE,$^) $(LDFLAGS) $(CUDA_LDFLAGS)
+	$(call say,$@) $(CXX) -o $@ $^ $(LDFLAGS) $(CUDA_LDFLAGS)
 
 $(LIBRARY): $(OBJECTS) $(BUILD)/objects
 	@rm -f $@
@@ -90,7 +103,7 @@ CODE := $(if $(GPU),-arch=native,$(foreach a,$(ARCHITECTURES),-gencode arch=comp
   -gencode arch=compute_80,code=compute_80)
 $(BUILD)/cuda/%.o: cuda/%.cu $(BUILD)/cuda/code
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) $(CODE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	$(call say,$<) $(NVCC) $(NVCCFLAGS) $(CODE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 $(BUILD)/cuda/code: FORCE
 	@mkdir -p $(@D)
 	@echo '$(GPU) $(CODE)' | cmp -s - $@ || echo '$(GPU) $(CODE)' >$@
@@ -102,23 +115,24 @@ without = { echo "$(1)" >&2; exit 1; }
 cuda-compiler:
 	@$(if $(NVCC),:,$(call without,there is no nvcc in PATH$(comma) in CUDA_HOME or in /usr/local/cuda; it comes with the CUDA Toolkit))
 
-cuda: $(foreach a,$(ARCHITECTURES),$(KERNELS_CU:cuda/%.cu=$(BUILD)/cuda/sm_$(a)/%.o))
+COMPILED_cuda := $(foreach a,$(ARCHITECTURES),$(KERNELS_CU:cuda/%.cu=$(BUILD)/cuda/sm_$(a)/%.o))
+cuda: $(COMPILED_cuda)
 	@echo "compiled $(words $(KERNELS_CU)) files each for sm_80, sm_90a and sm_100, without a warning"
 define cuda_rule
 $(BUILD)/cuda/sm_$(1)/%.o: cuda/%.cu | cuda-compiler
 	@mkdir -p $$(@D)
-	$(NVCC) $$(NVCCFLAGS) -Werror all-warnings -arch=sm_$(1) -MMD -MP -MF $$(@:.o=.d) -c -o $$@ $$<
+	$$(call say,$$< for sm_$(1)) $(NVCC) $$(NVCCFLAGS) -Werror all-warnings -arch=sm_$(1) -MMD -MP -MF $$(@:.o=.d) -c -o $$@ $$<
 endef
 $(foreach a,$(ARCHITECTURES),$(eval $(call cuda_rule,$(a))))
 
 $(BUILD)/%.o: src/%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) $(ISAS:%=-DHAVE_ISA_%) -MMD -MP -c -o $@ $<
+	$(call say,$<) $(CXX) $(CXXFLAGS) $(ISAS:%=-DHAVE_ISA_%) -MMD -MP -c -o $@ $<
 
 define kernel_rule
 $(BUILD)/cpu/$(1)/%.o: src/cpu/%.cpp
 	@mkdir -p $$(@D)
-	$(CXX) $(CXXFLAGS) $$(FLAGS_$(1)) -DISA=$(1) -MMD -MP -c -o $$@ $$<
+	$$(call say,$$< for $(1)) $(CXX) $(CXXFLAGS) $$(FLAGS_$(1)) -DISA=$(1) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
 
@@ -126,32 +140,33 @@ TEST_OBJECTS := $(TESTS:test/%.cpp=$(BUILD)/test/%.o)
 $(filter-out $(BUILD)/test/fuzz/%,$(TEST_OBJECTS)): | gtest
 $(BUILD)/test/%.o: test/%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) -Isrc/cpu -Itest -Itest/simt -Icuda -MMD -MP -c -o $@ $<
+	$(call say,$<) $(CXX) $(CXXFLAGS) -Isrc/cpu -Itest -Itest/simt -Icuda -MMD -MP -c -o $@ $<
 $(BUILD)/tests: $(TEST_OBJECTS) $(EMULATED) $(LIBRARY)
-	@$(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main
+	$(call say,$@) $(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main
 
 # The CUDA kernels on the CPU, for the tests: test/simt/ stands in for CUDA's headers.
 EMULATED_FLAGS := -Itest/simt -Icuda -fno-strict-aliasing
 $(BUILD)/emulated/%.o: cuda/%.cu
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) $(EMULATED_FLAGS) -MMD -MP -x c++ -c -o $@ $<
+	$(call say,$< for the emulator) $(CXX) $(CXXFLAGS) $(EMULATED_FLAGS) -MMD -MP -x c++ -c -o $@ $<
 $(BUILD)/emulated/simt/%.o: test/simt/%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS) $(EMULATED_FLAGS) -MMD -MP -c -o $@ $<
+	$(call say,$<) $(CXX) $(CXXFLAGS) $(EMULATED_FLAGS) -MMD -MP -c -o $@ $<
 
 # The programs with the emulated device, for the tests of --device cuda.
 EMULATED_PROGRAMS := $(patsubst %,$(BUILD)/emulated/%,$(filter-out tokenize,$(PROGRAMS)))
 $(EMULATED_PROGRAMS): $(BUILD)/emulated/%: $(BUILD)/%.o $(EMULATED) $(LIBRARY)
-	@$(CXX) -o $@ $^ $(LDFLAGS)
+	$(call say,$@) $(CXX) -o $@ $^ $(LDFLAGS)
 
 # The same tests of the CUDA operations on a real device: CUDA=1, scripts/gpu_check.sh.
 GPU_TEST_OBJECTS := $(patsubst test/%.cpp,$(BUILD)/test/%.o,$(wildcard test/cuda/*.cpp))
 $(BUILD)/gpu_tests: $(GPU_TEST_OBJECTS) $(LIBRARY)
-	@$(CXX) -o $@ $^ $(LDFLAGS) $(CUDA_LDFLAGS) -lgtest -lgtest_main
+	$(call say,$@) $(CXX) -o $@ $^ $(LDFLAGS) $(CUDA_LDFLAGS) -lgtest -lgtest_main
 
 gtest:
 	@sh test/find_gtest.sh $(CXX)
 
+COMPILED_test := $(COMPILED_all) $(COMPILED_bench) $(TEST_OBJECTS) $(EMULATED)
 test: $(PROGRAMS:%=$(PLACE)%) $(PLACE)bench $(EMULATED_PROGRAMS) $(BUILD)/tests
 	@sh test/run.sh $(BUILD)/tests $(if $(PLACE),$(BUILD),.) $(BUILD)/emulated
 
@@ -176,17 +191,21 @@ fuzz:
 	$(MAKE) fuzzers BUILD=build/fuzz CUDA=0 CXX=$(CLANG) OPTIMIZE=-O1 \
 	  EXTRA="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
 	@echo "look with one of them: build/fuzz/json -max_total_time=180 FOLDER_OF_FINDS test/fuzz/corpus/json"
+PARSERS := $(patsubst src/%.cpp,$(BUILD)/%.o,$(filter-out src/cpu_kernels.cpp,$(ENGINE)))
+COMPILED_fuzzers := $(FUZZED:test/%.cpp=$(BUILD)/test/%.o) $(BUILD)/test/fuzz/main.o $(PARSERS)
 fuzzers: $(BUILD)/fuzzer
 	@for name in $(FUZZERS); do ln -sf fuzzer $(BUILD)/$$name; done
 $(BUILD)/fuzzer: $(FUZZED:test/%.cpp=$(BUILD)/test/%.o) $(BUILD)/test/fuzz/main.o $(BUILD)/parsers.a
-	@$(CXX) -o $@ $^ $(LDFLAGS) -fsanitize=fuzzer
-$(BUILD)/parsers.a: $(patsubst src/%.cpp,$(BUILD)/%.o,$(filter-out src/cpu_kernels.cpp,$(ENGINE)))
+	$(call say,$@) $(CXX) -o $@ $^ $(LDFLAGS) -fsanitize=fuzzer
+$(BUILD)/parsers.a: $(PARSERS)
 	@rm -f $@
 	@ar rcs $@ $^
 
 clean:
 	rm -rf build $(PROGRAMS) bench
 
+MISSING := $(foreach goal,$(or $(MAKECMDGOALS),all),$(COMPILED_$(goal)))
+MISSING := $(filter-out $(wildcard $(MISSING)),$(sort $(MISSING)))
 -include $(wildcard $(addprefix $(BUILD)/,*.d test/*.d test/*/*.d cpu/*/*.d emulated/*.d emulated/simt/*.d cuda/*.d cuda/*/*.d))
 FORCE:
 .PHONY: all test test-long sanitize fuzz fuzzers clean gtest cuda cuda-compiler FORCE

@@ -48,8 +48,8 @@ small="$small:CudaConcat.*:CudaBias.*:CudaCrossEntropy.*:CudaSampling.Equal*:Cud
 for part in $parts; do
   case $part in
   build)
-    check build 300 make CUDA=1 -j"$(nproc)" all bench
-    check build-tests 300 make CUDA=1 -j"$(nproc)" build/gpu_tests
+    check build 300 make CUDA=1 all bench
+    check build-tests 300 make CUDA=1 build/gpu_tests
     ;;
   tests) check tests 120 build/gpu_tests --gtest_brief=1 ;;
   train)
