@@ -5,7 +5,6 @@
 // Every kernel file is compiled once for each instruction set (ISA is its name) into a namespace of that name, so that
 // an inline function compiled for one never serves another.
 #pragma once
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

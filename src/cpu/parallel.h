@@ -1,6 +1,5 @@
 // Work shared by the threads. Every loop here is over independent tasks: no result depends on who does which, or when.
 #pragma once
-#include <atomic>
 #include <cstdint>
 
 // Runs task(context, t, threads) for t = 0 … threads − 1, at the same time; the caller is thread 0. Returns when all
@@ -29,9 +28,9 @@ inline void parallel_for(int64_t count, bool worthwhile, F f) {
 // The same where tasks differ in size: each thread takes the next one when it is free.
 template <class F>
 inline void parallel_tasks(int64_t count, bool worthwhile, F f) {
-  std::atomic<int64_t> next = 0;
+  int64_t next = 0;
   parallel(worthwhile, [&](int, int) {
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) f(i);
+    for (int64_t i; (i = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)) < count;) f(i);
   });
 }
 

@@ -1,5 +1,7 @@
 // What the machine can do, for the benchmarks to compare with: as many independent fma chains as hide the instruction's
 // latency; memory read, and read and written, in long runs.
+#include <atomic>
+
 #include "lanes.h"
 #include "tables.h"
 
