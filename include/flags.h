@@ -39,8 +39,8 @@ class Flags {
   // for --help: "INPUT...", "[FILE]".
   void words(const std::string& name, std::vector<std::string>* values, const std::string& help,
              size_t most = SIZE_MAX);
-  // Text printed at the end of --help, as it is.
-  void epilogue(const std::string& text);
+  // Commands that --help begins with, to be pasted: they are not wrapped.
+  void examples(std::vector<std::string> commands) { examples_ = std::move(commands); }
 
   // Prints --help and exits 0; fails on mistakes.
   void parse(int argc, char** argv);
@@ -97,7 +97,8 @@ class Flags {
   void refuse_other_dash(const std::string& word);
   Setting setting_at(const std::vector<std::string>& words, size_t* at);
   Setting setting_in(const std::string& line, const std::string& where);
-  std::string program_, summary_, epilogue_, section_;
+  std::string program_, summary_, section_;
+  std::vector<std::string> examples_;
   std::vector<Flag> flags_;
   std::string words_name_, words_help_;
   std::vector<std::string>* words_ = nullptr;
@@ -108,5 +109,7 @@ class Flags {
 // else empty. Nobody has typed them.
 std::string places_of_flags(const std::string& message);
 
+// The part of a --help that shows commands to paste; "" where there are none.
+std::string show_examples(const std::vector<std::string>& commands);
 // The candidate nearest to `word` by edit distance, or "" where none is near.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& candidates);

@@ -20,6 +20,11 @@ struct Recipe {
 };
 Recipe recipe_for(const ModelConfig&);
 
+// "nano (94.5 k), micro …": the presets' parameters, with the feedback and with as many ids as is usual for the size: 512 for
+// those that try things out, else GPT-2's.
+std::string preset_sizes();
+int64_t preset_parameters(const std::string& preset);
+
 constexpr double kTokensAParameter = 20;
 // Tokens of an optimizer step: of a model with so many parameters, in a run of so many tokens, in micro-batches of so many.
 int64_t usual_step_tokens(double parameters, double run_tokens, int64_t micro_batch);

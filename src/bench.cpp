@@ -485,6 +485,9 @@ int main(int argc, char** argv) {
     Options o;
     Flags flags("./bench peak|matmul|attention|step|decode|prefill",
                 "Measures kernels, training steps and decoding beside what the machine can do, in one run.");
+    flags.examples({"./bench peak                  # what the machine can do",
+                    "./bench step --model d12      # a training step beside it",
+                    "./bench decode --mode soft    # tokens a second"});
     flags.section("Benchmark");
     flags.choice("device", &o.device, {"auto", "cpu", "cuda"}, "where the kernels run");
     flags.choice("dtype", &o.dtype, {"fp32", "bf16"}, "activations and the matrices in products; bf16: GPUs only");

@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
     Flags flags(
         "./eval",
         "Shows what a model can do on held-out text and puzzles: losses by fused passes, answers by decoding mode.");
+    flags.examples({"./eval  # the model in out/", "./eval --model runs/book --data another.txt",
+                    "./eval --model runs/book --passes 0,1,2 --json"});
     flags.section("Evaluation");
     flags.add("model", &model_path, "a checkpoint's folder, or an --out folder whose latest is meant");
     flags.add("data", &data, "as for ./train; empty: what the model was trained on");

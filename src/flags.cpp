@@ -89,8 +89,6 @@ void Flags::words(const std::string& name, std::vector<std::string>* values, con
   words_name_ = name, words_help_ = help, words_ = values, most_words_ = most;
 }
 
-void Flags::epilogue(const std::string& text) { epilogue_ = text; }
-
 Flags::Flag Flags::named(const std::string& name, const std::string& kind, const std::string& help) {
   Flag flag;
   flag.name = name;
@@ -482,12 +480,18 @@ static std::string help_line(const std::string& left, const std::string& right) 
   return line + wrapped({right}, indent);
 }
 
+std::string show_examples(const std::vector<std::string>& commands) {
+  std::string shown = commands.empty() ? "" : "Examples\n";
+  for (const std::string& command : commands) shown += "  " + command + "\n";
+  return shown + (commands.empty() ? "" : "\n");
+}
+
 std::string Flags::help() const {
   std::string words = words_ ? " " + words_name_ : "";
   std::string result =
       wrapped({"Usage:", program_ + words, "[--flag value | --flag=value]..."}, 7) + "\n" + wrapped({summary_}, 0);
   std::string section;
-  result += "\n";
+  result += "\n" + show_examples(examples_);
   if (words_) result += help_line(words_name_, words_help_) + "\n";
   for (const Flag& flag : flags_) {
     if (flag.section != section) result += (&flag == &flags_[0] ? "" : "\n") + flag.section + "\n";
@@ -500,7 +504,6 @@ std::string Flags::help() const {
   result += help_line("--config FILE", "reads flags from lines `name = value`; the command line wins over them");
   result += help_line("--help, -h", "shows this");
   result += help_line("--version", "shows which Fullband this is");
-  if (!epilogue_.empty()) result += "\n" + epilogue_ + (epilogue_.back() == '\n' ? "" : "\n");
   return result;
 }
 

@@ -248,6 +248,9 @@ int main(int argc, char** argv) {
     Flags flags("./sample",
                 "Continues prompts with a trained model. On a terminal without a prompt it converses, or asks puzzles "
                 "where the model was trained on the built-in corpus.");
+    flags.examples({"./sample  # asks the model in out/ puzzles",
+                    "./sample --model runs/book --prompt \"It was\" --tokens 100",
+                    "echo \"It was\" | ./sample --model runs/book --json"});
     add_flags(flags, o);
     flags.parse(argc, argv);
     check_flags(flags, o);

@@ -162,7 +162,8 @@ int train(int argc, char** argv) {
   flags.add("most-bytes", &o.most_bytes, "read only so many bytes of the input (0: all)", 0);
   flags.add("threads", &threads, "CPU threads (0: all cores)", 0, 4096);
   add_document_flags(flags, o);
-  flags.epilogue("Example\n  ./tokenize train book.txt --vocab 4096 --out tok.json\n");
+  flags.examples(
+      {"./tokenize train book.txt --out tok.json", "./tokenize train texts/ --vocab 4096 --out data/tok.json"});
   flags.parse(argc, argv);
   if (!data.empty()) o.inputs.push_back(data);
   if (o.inputs.empty()) fail("train: give what to train on: ./tokenize train INPUT... --out FILE");
@@ -205,6 +206,8 @@ int encode(int argc, char** argv) {
   std::vector<std::string> files;
   bool raw = false, special = false;
   Flags flags("./tokenize encode", "Prints a text's token ids on one line, which ./tokenize decode reads back.");
+  flags.examples(
+      {"./tokenize encode --tokenizer tok.json book.txt", "echo \"It was\" | ./tokenize encode --tokenizer tok.json"});
   flags.words("[FILE]", &files, "the text; without it, or -: standard input", 1);
   flags.section("Encoding");
   tokenizer.add(flags, kTokenizerFiles);
@@ -272,6 +275,8 @@ int decode(int argc, char** argv) {
   std::vector<std::string> files;
   bool raw = false;
   Flags flags("./tokenize decode", "Writes the bytes that token ids stand for; special tokens are their text.");
+  flags.examples({"echo 72 105 10 | ./tokenize decode --tokenizer tok.json",
+                  "echo 72 105 10 | ./tokenize decode --tokenizer bytes  # Hi"});
   flags.words("[FILE]", &files, "ids with space between them; without it, or -: standard input", 1);
   flags.section("Decoding");
   tokenizer.add(flags, kTokenizerFiles);
@@ -390,11 +395,9 @@ int data(int argc, char** argv) {
   Flags flags("./tokenize data", "Turns text into token files that ./train --data FOLDER reads.");
   flags.words("INPUT...", &o.documents.inputs, "text files, .jsonl, folders of these, - for standard input");
   add_data_flags(flags, o, tokenizer, &vocab, &threads);
-  flags.epilogue(
-      "Examples\n"
-      "  ./tokenize data book.txt --out data             a tokenizer of its own\n"
-      "  ./tokenize data stories/ --out data --tokenizer tok.json\n"
-      "  zcat web.jsonl.gz | ./tokenize data - --format jsonl --out data --dedup\n");
+  flags.examples({"./tokenize data book.txt --out data/book",
+                  "./tokenize data texts/ --out data/texts --vocab 4096",
+                  "./tokenize data web.jsonl --out data/web --dedup"});
   flags.parse(argc, argv);
   if (o.documents.inputs.empty()) fail("data: give what to tokenize: ./tokenize data INPUT... --out FOLDER");
   if (o.out.empty()) fail("data: give the folder to write to: --out FOLDER");
@@ -436,7 +439,7 @@ int import(int argc, char** argv) {
   flags.add("shard-tokens", &o.shard_tokens, "tokens in a file", 2, INT32_MAX);
   o.tokenizer.add(flags,
                   std::string(kTokenizerFiles) + ", which made the ids; empty: GPT-2's (16 bits), Llama 3's (32)");
-  flags.epilogue("Example\n  ./tokenize import train.bin val.bin --out data && ./train --data data\n");
+  flags.examples({"./tokenize import train.bin val.bin --out data/ids", "./train --data data/ids --out runs/ids"});
   flags.parse(argc, argv);
   if (o.files.empty()) fail("import: give files of token ids: ./tokenize import RAW... --out FOLDER");
   if (o.out.empty()) fail("import: give the folder to write to: --out FOLDER");
@@ -468,6 +471,7 @@ int inspect(int argc, char** argv) {
   TokenizerFlags tokenizer;
   std::vector<std::string> words;
   Flags flags("./tokenize inspect", "Shows what token files hold, and whether they are whole.");
+  flags.examples({"./tokenize inspect data/book", "./tokenize inspect data/book/train_000000.bin"});
   flags.words("FILE...", &words, "token files, and folders of these");
   flags.section("Inspecting");
   tokenizer.add(flags, std::string(kTokenizerFiles) + "; empty: tokenizer.json beside the file");
@@ -520,8 +524,13 @@ const struct {
                  {"import", "turns raw token ids, such as nanoGPT's, into token files", import},
                  {"inspect", "shows what token files hold", inspect}};
 
+constexpr const char* kSummary = "Trains tokenizers, turns text into tokens and back, and prepares data for ./train.";
+const std::vector<std::string> kExamples = {"./tokenize data book.txt --out data/book",
+                                            "./train --data data/book --model micro --out runs/micro"};
+
 void print_commands() {
-  std::printf("Usage: ./tokenize SUBCOMMAND ...\n\n");
+  std::printf("Usage: ./tokenize SUBCOMMAND ...\n\n%s%s", wrapped({kSummary}, 0).c_str(),
+              ("\n" + show_examples(kExamples)).c_str());
   for (const auto& command : kCommands) std::printf("  %-10s %s", command.name, wrapped({command.summary}, 13).c_str());
   std::printf("\n%s", wrapped({"./tokenize SUBCOMMAND --help shows its flags."}, 0).c_str());
 }

@@ -9,12 +9,9 @@ int main(int argc, char** argv) {
     options.program = argc > 0 ? argv[0] : "train";
     Flags flags("./train", "Trains a full-bandwidth transformer, or a plain one, and shows what its feedback does.");
     add_train_flags(flags, options);
-    flags.epilogue(
-        "Examples\n"
-        "  ./train                                the built-in corpus\n"
-        "  ./train --data book.txt --model micro  any text\n"
-        "  ./train --data book.txt --passes 1     a plain transformer\n"
-        "  ./train --resume                       goes on after Ctrl-C\n");
+    flags.examples({"./train                           # the built-in corpus",
+                    "./train --data book.txt --model micro --out runs/book",
+                    "./train --resume --out runs/book  # goes on after Ctrl-C"});
     flags.parse(argc, argv);
 
     Trainer trainer(options, flags);

@@ -1,5 +1,6 @@
 // The flags of ./train: names, defaults, ranges and help; and which have no effect beside which others.
 #include "error.h"
+#include "recipe.h"
 #include "trainer.h"
 
 void add_train_flags(Flags& f, TrainOptions& o) {
@@ -24,7 +25,7 @@ void add_train_flags(Flags& f, TrainOptions& o) {
         1 << 30);
 
   f.section("Model");
-  f.add("model", &o.preset, "sizes by name, which the flags below override: " + preset_names());
+  f.add("model", &o.preset, "sizes by name, which the flags below override, with their parameters: " + preset_sizes());
   f.add("layers", &o.model.layers, "layers, L", 1, kMostLayers);
   f.add("width", &o.model.width, "model width, D", 1, 1 << 20);
   f.add("heads", &o.model.heads, "query heads, H", 1, 4096);

@@ -397,7 +397,7 @@ TEST(Flags, HelpShowsSectionsAndDefaultsWithinThePage) {
   Options o;
   bool other = false;
   o.flags.add("a-name-that-is-very-long-indeed", &other, std::string(40, 'x') + " " + std::string(40, 'y') + " é z");
-  o.flags.epilogue("Examples: …");
+  o.flags.examples({"./train --width 3  # small"});
   o.width = 3;  // the default is what it was when the flag was added
   std::string help = o.flags.help();
   EXPECT_EQ(help.find("Usage: train "), 0u);
@@ -408,7 +408,7 @@ TEST(Flags, HelpShowsSectionsAndDefaultsWithinThePage) {
   EXPECT_TRUE(has(help, "  --[no-]shuffle            shuffle the documents [true]\n"));
   EXPECT_TRUE(has(help, "peak learning rate [3e-4]"));
   EXPECT_TRUE(has(help, "--config FILE") && has(help, "--help"));
-  EXPECT_TRUE(has(help, "\n\nExamples: …\n"));
+  EXPECT_TRUE(has(help, "\n\nExamples\n  ./train --width 3  # small\n\n"));
   for (size_t start = 0, end; start < help.size(); start = end + 1) {
     end = help.find('\n', start);
     EXPECT_LE(end - start, page_width() + 1) << help.substr(start, end - start);

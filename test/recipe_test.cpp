@@ -2,6 +2,9 @@
 // are left out, checkpoints that stay.
 #include "recipe.h"
 
+#include <sstream>
+
+#include "log.h"
 #include "program.h"
 
 TEST(UsualDefaults, IsForModelsOfMinisSizeAndUp) {
@@ -10,6 +13,18 @@ TEST(UsualDefaults, IsForModelsOfMinisSizeAndUp) {
   EXPECT_EQ(recipe_for(preset("mini")).batch, 8);
   EXPECT_EQ(recipe_for(preset("d12")).batch, 4);
   EXPECT_EQ(recipe_for(preset("d48")).batch, 2);
+}
+
+TEST(UsualDefaults, TheTableOfPresetsSaysWhatTheyAre) {
+  if (!file_exists("docs/training.md")) GTEST_SKIP() << "needs the project's root, where it is run";
+  std::string page = contents("docs/training.md"), name;
+  for (std::istringstream names(preset_names()); std::getline(names >> std::ws, name, ',');) {
+    ModelConfig c = preset(name);
+    std::string row = text("| `%s` | %s | %d | %d | %d/%d of %d | %d | %d |", name.c_str(),
+                           show_count(double(preset_parameters(name))).c_str(), c.layers, c.width, c.heads, c.kv_heads,
+                           c.head_dim, c.ffn, c.context);
+    EXPECT_TRUE(has(page, row)) << row;
+  }
 }
 
 TEST(UsualDefaults, AStepHasAsManyTokensAsIsUsualButTheRunHasTwoHundredStepsWhereItCan) {

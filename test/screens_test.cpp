@@ -25,14 +25,11 @@ std::string on_screen(const std::string& shown) {
   return screen;
 }
 
-// The screen as its file has it; every line fits, but for commands that are copied.
+// The screen as its file has it; every line fits, but for the command that a run ends with, which is copied.
 void expect_screen(const std::string& name, unsigned short columns, const std::string& screen) {
   std::string path = "test/screens/" + name + "." + std::to_string(columns) + ".txt";
-  bool command = false;
-  for (const std::string& line : lines_of(screen)) {
-    command = command || has(line, "Example") || line.starts_with("talk ");
-    EXPECT_TRUE(columns_of(line) <= columns || command) << path << ": " << line;
-  }
+  for (const std::string& line : lines_of(screen))
+    EXPECT_TRUE(columns_of(line) <= columns || line.starts_with("talk ")) << path << ": " << line;
   if (std::getenv("FULLBAND_REWRITE_SCREENS")) {
     make_folder("test/screens");
     put(path, screen);
