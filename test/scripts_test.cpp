@@ -84,6 +84,69 @@ TEST_F(Scripts, AnExperimentWithARunThatFailedFailsAndSaysWhich) {
                    "seeds are numbers");
 }
 
+// A tree of a page, with programs that do as they are told: ./train puts what its only word says, with a flag --out.
+class Docs : public Scripts {
+ protected:
+  void SetUp() override {
+    Scripts::SetUp();
+    if (IsSkipped()) return;
+    if (shell("git --version && bash --version").status != 0) GTEST_SKIP() << "needs git and bash";
+    for (const char* name : {"docs", "scripts", "test"}) make_folder(folder_ / name);
+    put(folder_ / "scripts/check_docs.sh", contents("scripts/check_docs.sh"));
+    put(folder_ / ".gitignore", "/runs/\n");
+    put(folder_ / "Makefile", "all:\n\ttouch made\n");
+    put(folder_ / "README.md", "A page.\n");
+    for (const char* name : {"train", "sample", "eval", "tokenize", "bench"})
+      put_program(
+          folder_ / name,
+          "case $* in *--help) echo '  --out TEXT'; echo '  --[no-]echo' ;; *.conf*) shift 2; eval \"$1\" ;; *) "
+          "eval \"$1\" ;; esac");
+    Ran made = in_tree("git init -q && git add -A && git -c user.name=a -c user.email=a@b commit -q -m tree");
+    ASSERT_EQ(made.status, 0) << made.err;
+  }
+  Ran in_tree(const std::string& command) {
+    Setting there;
+    there.folder = folder_.path;
+    return shell(command, there);
+  }
+  // What is said of a page that has these lines.
+  Ran check(const std::string& lines) {
+    put(folder_ / "README.md", "A page.\n\n" + lines + "\nIts end.\n");
+    return in_tree("sh scripts/check_docs.sh README.md");
+  }
+  void expect_found(const std::string& lines, const std::string& what) {
+    Ran ran = check(lines);
+    EXPECT_EQ(ran.status, 1) << lines;
+    EXPECT_TRUE(has(ran.out, what)) << lines << "\nsaid: " << ran.out << ran.err;
+    EXPECT_TRUE(has(ran.out, " 1 failed\n")) << lines << "\nsaid: " << ran.out << ran.err;
+  }
+  Scratch folder_;
+};
+
+TEST_F(Docs, ThatHoldRunWhereTheyWriteNothingOfTheReaders) {
+  Ran ran = check("    make && ./train true   # a note\n    ./sample 'mkdir runs; echo 1 >runs/a'\n    cat runs/a\n");
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_EQ(ran.out, "3 commands ran, 0 had only their flags looked up, 0 blocks hold none, 0 failed\n");
+  EXPECT_FALSE(file_exists(folder_ / "runs/a") || file_exists(folder_ / "made")) << "the copy alone was written to";
+  ran = check("    x = a + b\n\nand\n\n```sh\n# a note\ncat \\\n  README.md\n```\n");
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_EQ(ran.out, "1 commands ran, 0 had only their flags looked up, 1 blocks hold none, 0 failed\n");
+}
+
+TEST_F(Docs, ThatDoNotHoldAreNamedWithPageAndLine) {
+  expect_found("    ./train true\n    ./train false # no\n", "README.md:4: exit status 1: ./train false # no\n");
+  expect_found("    cat nothing | cat\n", "README.md:3: exit status 1: cat nothing | cat\n");
+  expect_found("    cat nothing; cat README.md\n", "README.md:3: exit status 1: ");
+  expect_found("    mkdir texts && echo 1 >texts/a\n", "README.md:3: writes texts/: ");
+  expect_found("    echo 1 >>README.md\n", "README.md:3: writes README.md: ");
+  expect_found("    echo 1 >$HOME/a\n", "README.md:3: writes home/a: ");
+  expect_found("    ./train true\n    some words\n",
+               "README.md:4: is no command, in a block of commands: some words\n");
+  expect_found("    ./train true\n\nThe flag `--nosuch` is none.\n", "README.md:5: no program has a flag --nosuch\n");
+  expect_found("    ./train true\n    ./train --dtype bf16 --no-echo\n", "README.md:4: ./train has no flag --dtype: ");
+  EXPECT_NE(check("    x = a + b\n").status, 0) << "a page without commands was not checked";
+}
+
 TEST_F(Scripts, AGpuCheckWithoutAGpuFails) {
   Scratch folder;
   if (shell("nvidia-smi -L").status == 0) GTEST_SKIP() << "there is a GPU";
