@@ -12,7 +12,8 @@
 smaller='
 s/\.\/train/& --config "$sizes"/g
 s/(\.\/bench [a-z]+) --model [^ ]*/\1/g
-s/\.\/bench [a-z]+/& --model nano --seconds 0.05/g
+s/\.\/bench [a-z]+/& --seconds 0.05/g
+s/\.\/bench (step|decode|prefill)/& --model nano/g
 s/--(layers|batch) [0-9]+/--\1 2/g
 s/--(width|seq) [0-9]+/--\1 32/g
 s/--vocab [0-9]+/--vocab 300/g
