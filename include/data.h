@@ -180,8 +180,8 @@ struct TextFile {
   std::vector<TextDocument> train, validation;
 };
 // A byte-order mark before it is left out. Fails for missing, empty or tiny files (fewer than 2 bytes on either side) by
-// name, and, unless the format is "text", for what is no text (text_input.h, to which `tokenizer` goes).
-TextFile read_text_file(const std::string& path, const std::string& format = "", const std::string& tokenizer = "");
+// name, and, unless the format is "text", for what is no text (text_input.h, to which `flags` go).
+TextFile read_text_file(const std::string& path, const std::string& format = "", const std::string& flags = "");
 
 struct TextSplit {
   Tokens train, validation;

@@ -17,8 +17,8 @@ enum class TextUse {
 };
 
 // Fails where a text that begins so is something else: names what, and a command that makes text of it. `path` "-" is
-// standard input; `tokenizer` goes into the command that makes token files, unless it is empty.
-void require_text(std::string_view head, const std::string& path, TextUse, const std::string& tokenizer = "");
+// standard input; `flags`, such as " --vocab 4096", are those of the tokenizer in the command that makes token files.
+void require_text(std::string_view head, const std::string& path, TextUse, const std::string& flags = "");
 
 // Does the name say that it has an object a line (.jsonl, .ndjson)?
 bool is_named_jsonl(const std::string& path);

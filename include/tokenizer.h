@@ -30,11 +30,11 @@ class Tokenizer {
   // Merges in order of rank; merge i makes token 256 + i, specials follow. What BPE training returns.
   Tokenizer(Pattern, const std::vector<Merge>&, const std::vector<std::string>& specials);
   // The one door for tokenizers' files, whose kind is told by what is in them (tokenizer_kind.h): Hugging Face's
-  // tokenizer.json, which says how it cuts text; tiktoken's ranks, whose pattern is known by their number; GPT-2's,
-  // where it is the folder or either file of vocab.bpe and encoder.json, cut as GPT-2 does. The latter two are cut by
-  // `pattern` where it is not empty but a name.
+  // tokenizer.json, which says how it cuts text; tiktoken's ranks; GPT-2's, where it is the folder or either file of
+  // vocab.bpe and encoder.json, cut as the tokenizer_config.json beside them says, else as GPT-2 does. Ranks that are not
+  // known have to be given the name of a pattern, and have the special token `end_token` behind them where one is given.
   // "bytes" is the tokenizer without merges. Fails by naming what is wrong, or what it does not know.
-  static Tokenizer load(const std::string& path, const std::string& pattern = "");
+  static Tokenizer load(const std::string& path, const std::string& pattern = "", const std::string& end_token = "");
   // Ids whose text is not known: each is shown as <id>; there is no encoding.
   static Tokenizer ids_only(int vocab, int end_of_text);
   bool reads_text() const;

@@ -12,8 +12,10 @@ struct TokenizerFlags {
   // `help` is --tokenizer's. `pattern_help` says what --pattern is for where it is more than files of ranks.
   void add(Flags&, const std::string& help, const std::string& pattern_help = "");
 
+  std::string words() const;  // those that were given, as a command has them: " --tokenizer t.json --pattern gpt2"
+
   // The tokenizer of `path`. Its end of text is the special token that --end-token names, else the one of a known name,
-  // else none. Fails where there is no such file, pattern or token.
+  // else none; of ranks that are not known it is a token behind them. Fails where there is no such file, pattern or token.
   Tokenizer load() const;
   // The same for texts that have to end: without --end-token, the eos_token of a tokenizer_config.json beside the file
   // comes before known names. There may be none still.

@@ -118,7 +118,7 @@ class Trainer {
   void require_same_data();
   const Checkpoint& weights_from() const;
   std::optional<Tokenizer> tokenizer_of_weights(const Flags&) const;
-  DataOptions data_options(const std::optional<Tokenizer>& of_weights) const;
+  DataOptions data_options(const Flags& flags, const std::optional<Tokenizer>& of_weights) const;
   int64_t steps_of(const TrainOptions&) const;
   void count_steps(Flags&);
   void note_learning_rate();

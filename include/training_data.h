@@ -15,8 +15,8 @@ struct DataOptions {
   int vocab = 512;                      // its ids at most
   int context = 64;                     // the corpus is made for documents of at most so many tokens
   int64_t seed = 1;
-  std::string tokenizer_file = {};  // as a refusal's command names it; empty: none
-  std::string format = {};          // "text": a file is read as text, whatever it is; empty: by its looks
+  std::string data_flags = {};  // those that ./tokenize data would need for the same tokens: " --vocab 4096"
+  std::string format = {};      // "text": a file is read as text, whatever it is; empty: by its looks
 };
 bool names_token_files(const DataOptions&);  // does --data mean token files?
 bool names_corpus(const DataOptions&);       // … the built-in corpus?

@@ -419,9 +419,9 @@ int64_t bytes_of(const std::vector<TextDocument>& documents) {
 
 }  // namespace
 
-TextFile read_text_file(const std::string& path, const std::string& format, const std::string& tokenizer) {
+TextFile read_text_file(const std::string& path, const std::string& format, const std::string& flags) {
   TextFile file{path, std::make_shared<const std::string>(read_file(path)), {}, {}};
-  if (format != "text") require_text(*file.bytes, path, TextUse::training, tokenizer);
+  if (format != "text") require_text(*file.bytes, path, TextUse::training, flags);
   std::string_view bytes = without_mark(*file.bytes);
   if (bytes.empty()) fail("%s is empty: there is no text in it", path.c_str());
   bool marked;

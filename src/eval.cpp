@@ -17,7 +17,9 @@ static TrainingData read_data(const std::string& given, const std::string& forma
   o.of_model = &tokenizer;
   o.data = given, o.context = config.context, o.seed = recorded_seed(checkpoint);
   o.format = format;
-  o.tokenizer_file = file_exists(checkpoint.path("tokenizer.json")) ? checkpoint.path("tokenizer.json") : flags.path;
+  TokenizerFlags own = flags;
+  if (file_exists(checkpoint.path("tokenizer.json"))) own.path = checkpoint.path("tokenizer.json");
+  o.data_flags = own.words();
   if (!given.empty()) return read_training_data(o);
   o.data = recorded_flag(checkpoint, "data");
   if (format.empty()) o.format = recorded_flag(checkpoint, "format");

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "error.h"
+#include "file_kind.h"
 #include "files.h"
 #include "log.h"
 #include "program.h"
@@ -454,8 +455,20 @@ Flags::Setting Flags::setting_in(const std::string& line, const std::string& whe
   return {flag, quoted ? unquote(value, where) : without_comment(value), where + ": " + flag->name};
 }
 
+// What is no text, or is JSON, is named as what it is, and not by its first line.
+static void require_lines(const std::string& source, const std::string& path) {
+  std::string_view head = std::string_view(source).substr(0, 64 << 10);
+  size_t first = source.find_first_not_of(" \t\r\n");
+  const char* lines = "a file of flags has lines `name = value`";
+  if (FileKind kind = file_kind(head); *kind.what) fail("%s is %s: %s", path.c_str(), kind.what, lines);
+  if (has_zero(head)) fail("%s is not text: byte %zu is zero; %s", path.c_str(), head.find('\0'), lines);
+  if (first != source.npos && source[first] == '{')
+    fail("%s seems to be JSON: %s (a run's is its run.conf)", path.c_str(), lines);
+}
+
 std::vector<Flags::Line> Flags::lines_of(const std::string& path) {
   std::string source(without_mark(read_file(path)));
+  require_lines(source, path);
   std::vector<Line> lines;
   std::set<Flag*> seen;
   int number = 0;

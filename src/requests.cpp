@@ -1,5 +1,6 @@
 #include "requests.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "error.h"
@@ -178,6 +179,15 @@ static Request request_of(const Json& json, const Request& defaults, const std::
   return r;
 }
 
+// As for flags that are typed; what the defaults have may be idle.
+static void refuse_idle_members(const Json& json, const Request& r, const std::string& where) {
+  for (const Flags::Idle& rule : idle_text_flags(r))
+    for (const std::string& flag : rule.flags)
+      for (const auto& [name, value] : json.members)
+        if (std::string plain = name; rule.idle && (std::replace(plain.begin(), plain.end(), '_', '-'), plain == flag))
+          fail("%s: `%s`: %s; leave it out", where.c_str(), name.c_str(), rule.why.c_str());
+}
+
 Json answer_request(Inference& model, const std::string& line, const Request& defaults, DecodeMode best,
                     const std::string& where, const std::function<bool()>& interrupted) {
   Json id, answer;
@@ -186,6 +196,7 @@ Json answer_request(Inference& model, const std::string& line, const Request& de
     if (const Json* given = json.find("id")) id = *given;
     Request r = request_of(json, defaults, where);
     resolve(r, model.config(), best);
+    refuse_idle_members(json, r, where);
     std::vector<int> prompt = tokens_of(r, model);
     std::string text;
     if (r.scores)

@@ -446,12 +446,15 @@ void Trainer::follow_length(Flags& flags) {
 // The checkpoint that is continued, or whose weights are taken over, if there is one.
 const Checkpoint& Trainer::weights_from() const { return resumed_from_.empty() ? init_from_ : resumed_from_; }
 
-DataOptions Trainer::data_options(const std::optional<Tokenizer>& of_weights) const {
+DataOptions Trainer::data_options(const Flags& flags, const std::optional<Tokenizer>& of_weights) const {
   DataOptions o{.data = o_.data, .tokenizer = o_.tokenizer, .vocab = o_.vocab, .context = o_.model.context};
   o.seed = o_.seed, o.of_model = of_weights ? &*of_weights : nullptr;
   o.format = o_.format;
   std::string own = weights_from().empty() ? "" : weights_from().path("tokenizer.json");
-  o.tokenizer_file = file_exists(own) ? own : o.tokenizer.path;
+  TokenizerFlags same = o.tokenizer;
+  if (file_exists(own)) same.path = own;
+  o.data_flags = same.words();
+  if (same.path.empty() && flags.given("vocab")) o.data_flags += text(" --vocab %d", o_.vocab);
   return o;
 }
 
@@ -483,7 +486,7 @@ void Trainer::require_same_data() {
 void Trainer::read_data(Flags& flags) {
   require_utf8("data", o_.data);
   std::optional<Tokenizer> of_weights = tokenizer_of_weights(flags);
-  DataOptions from = data_options(of_weights);
+  DataOptions from = data_options(flags, of_weights);
   bool resumed = !resumed_from_.empty(), are_tokens = names_token_files(from);
   trains_tokenizer_ = resumed ? recorded_vocab_ : !are_tokens && !of_weights && from.tokenizer.path.empty();
   // Where the weights' own tokenizer was trained for as many ids, the flag holds.
@@ -564,6 +567,7 @@ void Trainer::note_learning_rate() {
   auto rate = [](const OptimizerOptions& o, int64_t step, int64_t steps) {
     return double(float(double(o.lr) * schedule(o, step, steps)));
   };
+  if (rate(then.optim, step_, steps) == rate(o_.optim, step_, o_.steps)) return;
   notes_.push_back(text("note: the learning rate was %g in step %lld and is %g in step %lld",
                         rate(then.optim, step_ - 1, steps), (long long)step_, rate(o_.optim, step_, o_.steps),
                         (long long)step_ + 1));
@@ -602,7 +606,8 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
     fail("%s holds a run: continue it with --resume, or give this one another --out", o_.out.c_str());
   resolve(flags);
   const Checkpoint& from = weights_from();
-  feedback_started_ = has_feedback() && !from.empty() && feedback_is_trained(from, read_config(from));
+  bool takes_feedback = has_feedback() && !from.empty() && read_config(from).fusion == o_.model.fusion;
+  feedback_started_ = takes_feedback && feedback_is_trained(from, read_config(from));
   flags.refuse_idle(idle_train_flags(o_, feedback_started_));
   o_.threads = start_threads(o_.threads);
   kernels_ = &kernels_for(o_.device, o_.dtype);

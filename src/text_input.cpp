@@ -148,17 +148,78 @@ bool is_array_of_documents(std::string_view head, bool named_json) {
   return named_json && head.starts_with('"');
 }
 
-// The first line, if it is an object and the next one begins as an object does.
-bool is_object_a_line(std::string_view head, Json* first) {
-  head = without_space(head);
-  size_t end = head.find('\n');
-  if (!head.starts_with('{') || end == head.npos || !without_space(head.substr(end)).starts_with('{')) return false;
+// A string or a value that is neither a string nor ended in the head: `*at` is behind it, npos where the head ends before.
+std::string take_string(std::string_view head, size_t* at) {
+  size_t begin = ++*at;
+  while (*at < head.size() && head[*at] != '"') *at += head[*at] == '\\' ? 2 : 1;
+  std::string string(head.substr(begin, *at - begin));
+  *at = *at < head.size() ? *at + 1 : head.npos;
+  return string;
+}
+void skip_value(std::string_view head, size_t* at) {
+  for (int depth = 0; *at < head.size();) {
+    char c = head[*at];
+    if (c == '"') {
+      take_string(head, at);
+      continue;
+    }
+    if (depth == 0 && (c == ',' || c == '}')) return;
+    depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
+    ++*at;
+  }
+  *at = head.npos;
+}
+
+// The strings of an object that goes on behind the head, as far as they are seen; false where it is none.
+bool begins_object(std::string_view head, Json* strings) {
+  *strings = Json::object();
+  auto next_is = [&](char c, size_t* at) {
+    *at = head.find_first_not_of(kSpace, *at);
+    return *at < head.size() && head[*at] == c;
+  };
+  size_t at = 0;
+  if (!next_is('{', &at)) return false;
+  do {
+    if (!next_is('"', &++at)) return at == head.npos;
+    std::string name = take_string(head, &at);
+    if (at == head.npos) return true;
+    if (!next_is(':', &at)) return at == head.npos;
+    if (next_is('"', &++at))
+      strings->members.emplace_back(name, take_string(head, &at));
+    else
+      skip_value(head, &at);
+    if (at == head.npos) return true;
+  } while (next_is(',', &at));
+  return at == head.npos;
+}
+
+bool parses(std::string_view line, Json* value) {
   try {
-    *first = parse_json(std::string(head.substr(0, end)), "");
+    *value = parse_json(std::string(line), "");
     return true;
   } catch (const Error&) {
     return false;
   }
+}
+
+// The first line, which begins with `bracket`, if it is JSON and the next one begins alike; or its beginning, where an
+// object is longer than the head. A line may end in a carriage return alone.
+bool is_json_a_line(std::string_view head, char bracket, Json* first) {
+  std::string_view rest = without_space(head);
+  if (!rest.starts_with(bracket)) return false;
+  size_t end = rest.find_first_of("\r\n");
+  if (end == rest.npos) return bracket == '{' && head.size() == kTextHead && begins_object(rest, first);
+  return without_space(rest.substr(end)).starts_with(bracket) && parses(rest.substr(0, end), first);
+}
+
+// Does the first line hold a brace alone, and the next one begin with a member's name?
+bool is_object_of_lines(std::string_view head) {
+  head = without_space(head);
+  size_t line = head.find_first_not_of(" \t", 1), name = head.find_first_not_of(kSpace, 1);
+  if (!head.starts_with('{') || name == head.npos || name == line || head[name] != '"') return false;
+  take_string(head, &name);
+  name = name == head.npos ? name : head.find_first_not_of(kSpace, name);
+  return name != head.npos && head[name] == ':';
 }
 
 // The member that most likely is the text: `text`, else the longest string.
@@ -174,46 +235,60 @@ std::string likely_field(const Json& object) {
 }
 
 // What makes token files of JSONL.
-std::string data_command(const std::string& path, const Json& first, const std::string& tokenizer) {
+std::string data_command(const std::string& path, const Json& first, const std::string& flags) {
   std::string command = "./tokenize data " + shell_word(path), field = likely_field(first);
   if (!is_named_jsonl(path)) command += " --format jsonl";
   if (field != "text") command += " --field " + shell_word(field);
-  if (!tokenizer.empty()) command += " --tokenizer " + shell_word(tokenizer);
-  return command + " --out " + shell_word(stem_of(path.substr(path.rfind('/') + 1)) + "_tokens");
+  return command + flags + " --out " + shell_word(stem_of(path.substr(path.rfind('/') + 1)) + "_tokens");
 }
 
 Json first_object(std::string_view head) {
+  Json first;
   std::string_view line = without_space(head);
-  try {
-    return parse_json(std::string(line.substr(0, line.find('\n'))), "");
-  } catch (const Error&) {
-    return {};
-  }
+  return parses(line.substr(0, line.find('\n')), &first) || begins_object(line, &first) ? first : Json();
 }
 
 constexpr const char* kAsItIs = "; --format text takes it as it is";
 
-void refuse_json(std::string_view head, const std::string& path, TextUse use, const std::string& tokenizer) {
-  std::string name = shown(path);
-  bool named_json = lower_ending(path) == ".json";
-  if (is_array_of_documents(head, named_json)) {
-    std::string lines = stem_of(path) + ".jsonl";
-    std::string how = path == "-" ? "" : text(" <%s >%s", shell_word(path).c_str(), shell_word(lines).c_str());
+// JSON that has documents in another form than an object a line.
+void refuse_other_json(std::string_view head, const std::string& path) {
+  std::string name = shown(path), stem = stem_of(path), file = shell_word(path);
+  bool named_json = lower_ending(path) == ".json", piped = path == "-";
+  if (is_array_of_documents(head, named_json))
     fail(
         "%s is a JSON array: make it JSONL, an object a line, with python3 -c 'import json,sys;[print(json.dumps(x if "
         "isinstance(x,dict) else {\"text\":x})) for x in json.load(sys.stdin)]'%s%s",
-        name.c_str(), how.c_str(), kAsItIs);
-  }
+        name.c_str(), piped ? "" : text(" <%s >%s", file.c_str(), shell_word(stem + ".jsonl").c_str()).c_str(),
+        kAsItIs);
   Json first;
-  bool structured = is_object_a_line(head, &first);
+  if (is_json_a_line(head, '[', &first))
+    fail("%s holds a JSON array a line: make it JSONL, an object a line, whose text is one of its strings%s",
+         name.c_str(), kAsItIs);
+  if (is_object_of_lines(head) && !named_json)
+    fail("%s is JSON whose objects take several lines: make it JSONL, an object a line, with jq -c .%s%s", name.c_str(),
+         piped ? "" : text(" <%s >%s", file.c_str(), shell_word(stem + ".lines.jsonl").c_str()).c_str(), kAsItIs);
+}
+
+void refuse_json(std::string_view head, const std::string& path, TextUse use, const std::string& flags) {
+  std::string name = shown(path);
+  refuse_other_json(head, path);
+  Json first;
+  bool structured = is_json_a_line(head, '{', &first);
+  if (structured && use != TextUse::training && head.find('\n') == head.npos && head.find('\r') != head.npos)
+    fail("%s is JSONL whose lines end in a carriage return alone: make these newlines, with tr '\\r' '\\n'%s%s",
+         name.c_str(),
+         path == "-"
+             ? ""
+             : text(" <%s >%s", shell_word(path).c_str(), shell_word(stem_of(path) + ".lines.jsonl").c_str()).c_str(),
+         kAsItIs);
   if (use == TextUse::documents && structured)
     fail("%s seems to be JSONL, an object a line: say --format jsonl%s%s", name.c_str(),
          likely_field(first) == "text" ? "" : (" --field " + shell_word(likely_field(first))).c_str(), kAsItIs);
   if (use != TextUse::training) return;
   if (structured || is_named_jsonl(path))
     fail("%s is JSONL, an object a line: make token files of it to train on, %s%s", name.c_str(),
-         data_command(path, structured ? first : first_object(head), tokenizer).c_str(), kAsItIs);
-  if (named_json && without_space(head).starts_with('{'))
+         data_command(path, structured ? first : first_object(head), flags).c_str(), kAsItIs);
+  if (lower_ending(path) == ".json" && without_space(head).starts_with('{'))
     fail("%s is JSON, not text: write its texts to a file of text, or to JSONL, an object a line%s", name.c_str(),
          kAsItIs);
 }
@@ -224,7 +299,7 @@ bool is_named_jsonl(const std::string& path) {
   return lower_ending(path) == ".jsonl" || lower_ending(path) == ".ndjson";
 }
 
-void require_text(std::string_view head, const std::string& path, TextUse use, const std::string& tokenizer) {
+void require_text(std::string_view head, const std::string& path, TextUse use, const std::string& flags) {
   head = without_mark(head.substr(0, kTextHead));
   std::string name = shown(path), as_it_is = use == TextUse::prompts ? "" : kAsItIs;
   if (FileKind kind = file_kind(head); *kind.what)
@@ -241,7 +316,7 @@ void require_text(std::string_view head, const std::string& path, TextUse use, c
          ids.empty() ? text("not text: byte %zu is zero", head.find('\0')).c_str() : ("not text, but " + ids).c_str(),
          kAsItIs);
   }
-  refuse_json(head, path, use, tokenizer);
+  refuse_json(head, path, use, flags);
 }
 
 std::string describe_no_token_file(std::string_view head, const std::string& path) {

@@ -300,7 +300,8 @@ Tokenizer tokenizer_in(const std::string& folder, TokenizerFlags flags, int most
   Tokenizer t = flags.load_for_documents();
   if (most > 0 && t.vocab() > most)
     fail("%s has %d ids, more than --vocab %d: choose another folder", flags.path.c_str(), t.vocab(), most);
-  say("tokenizer", text("%s: %d ids", flags.path.c_str(), t.vocab()));
+  std::string fewer = most > t.vocab() ? text("; --vocab %d is for a new one", most) : "";
+  say("tokenizer", text("%s: %d ids%s", flags.path.c_str(), t.vocab(), fewer.c_str()));
   return t;
 }
 
@@ -395,8 +396,7 @@ int data(int argc, char** argv) {
   Flags flags("./tokenize data", "Turns text into token files that ./train --data FOLDER reads.");
   flags.words("INPUT...", &o.documents.inputs, "text files, .jsonl, folders of these, - for standard input");
   add_data_flags(flags, o, tokenizer, &vocab, &threads);
-  flags.examples({"./tokenize data book.txt --out data/book",
-                  "./tokenize data texts/ --out data/texts --vocab 4096",
+  flags.examples({"./tokenize data book.txt --out data/book", "./tokenize data texts/ --out data/texts --vocab 4096",
                   "./tokenize data web.jsonl --out data/web --dedup"});
   flags.parse(argc, argv);
   if (o.documents.inputs.empty()) fail("data: give what to tokenize: ./tokenize data INPUT... --out FOLDER");

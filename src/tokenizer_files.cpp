@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "files.h"
+#include "program.h"
 #include "tokenizer_kind.h"
 #include "tokenizer_reader.h"
 
@@ -29,26 +30,59 @@ void each_line(const std::string& bytes, const std::string& path, Line line) {
 
 constexpr size_t kLongestRanked = 1024;  // bytes; all ways to divide a token are looked through
 
+// Files whose pattern and special tokens stand in the code that reads them, not in the file: tiktoken's own
+// (tiktoken_ext/openai_public.py), and those of Llama 3, Llama 4 and the first Qwen.
 struct KnownRanks {
   const char* name;
-  int ranks;
+  int ranks, rank_of_the;  // " the": others may have as many ranks
   Pattern pattern;
   std::vector<Tokenizer::Special> specials;
 };
 
 const std::vector<KnownRanks>& known_ranks() {
   static const std::vector<KnownRanks> known = {
-      {"r50k_base", 50256, Pattern::gpt2, {{"<|endoftext|>", 50256}}},
-      {"p50k_base", 50280, Pattern::gpt2, {{"<|endoftext|>", 50256}}},
+      {"r50k_base", 50256, 262, Pattern::gpt2, {{"<|endoftext|>", 50256}}},
+      {"p50k_base", 50280, 262, Pattern::gpt2, {{"<|endoftext|>", 50256}}},
       {"cl100k_base",
        100256,
+       279,
        Pattern::cl100k,
        {{"<|endoftext|>", 100257},
         {"<|fim_prefix|>", 100258},
         {"<|fim_middle|>", 100259},
         {"<|fim_suffix|>", 100260},
         {"<|endofprompt|>", 100276}}},
-      {"o200k_base", 199998, Pattern::o200k, {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
+      {"o200k_base", 199998, 290, Pattern::o200k, {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
+      {"Llama 3",
+       128000,
+       279,
+       Pattern::llama3,
+       {{"<|begin_of_text|>", 128000},
+        {"<|end_of_text|>", 128001},
+        {"<|start_header_id|>", 128006},
+        {"<|end_header_id|>", 128007},
+        {"<|eom_id|>", 128008},
+        {"<|eot_id|>", 128009},
+        {"<|python_tag|>", 128010},
+        {"<|reserved_special_token_247|>", 128255}}},  // the last, in Llama 3.1 as Hugging Face has it
+      {"Llama 4",
+       200000,
+       290,
+       Pattern::o200k,
+       {{"<|begin_of_text|>", 200000},
+        {"<|end_of_text|>", 200001},
+        {"<|fim_prefix|>", 200002},
+        {"<|fim_middle|>", 200003},
+        {"<|fim_suffix|>", 200004},
+        {"<|header_start|>", 200005},
+        {"<|header_end|>", 200006},
+        {"<|eom|>", 200007},
+        {"<|eot|>", 200008}}},
+      {"Qwen",
+       151643,
+       279,
+       Pattern::qwen2,
+       {{"<|endoftext|>", 151643}, {"<|im_start|>", 151644}, {"<|im_end|>", 151645}}},
   };
   return known;
 }
@@ -81,6 +115,14 @@ std::vector<MergeRule> rules_of_ranks(const Tables& t, const TokenTable& table) 
   return rules;
 }
 
+int64_t whole_number(const std::string& digits, const std::string& path) {
+  int64_t number = -1;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    fail("%s: `%s` is no whole number", path.c_str(), visible(digits).c_str());
+  return number;
+}
+
 TokenTable table_of(const Tables& t, const std::string& path) {
   TokenTable table(t.vocabulary);
   for (int id = 0; id < t.vocabulary.size(); ++id)
@@ -89,35 +131,58 @@ TokenTable table_of(const Tables& t, const std::string& path) {
   return table;
 }
 
-std::shared_ptr<const Tables> read_ranks(const std::string& bytes, const std::string& path,
-                                         const std::string& pattern) {
-  TokenizerReader reader(path);
-  Tables& tables = *reader.tables;
-  int count = 0, last = -1, end_of_text = -1;
+struct RanksRead {
+  int count = 0, last = -1;
+  int rank_of_the = -1, end_of_text = -1;  // −1: no token has these bytes
+};
+
+RanksRead read_lines_of_ranks(TokenizerReader& reader, const std::string& bytes, const std::string& path,
+                              const std::string& end_token) {
+  RanksRead read;
   each_line(bytes, path, [&](std::string_view line, const std::string& where) {
     size_t space = line.find(' ');
     if (space == line.npos) fail("%s: expected a token in base64, a space and its rank", where.c_str());
     std::string token = from_base64(line.substr(0, space), where);
-    int64_t rank = -1;
-    auto [end, error] = std::from_chars(line.data() + space + 1, line.data() + line.size(), rank);
-    if (error != std::errc() || end != line.data() + line.size())
-      fail("%s: the rank is no whole number", where.c_str());
+    int64_t rank = whole_number(std::string(line.substr(space + 1)), where);
     if (token.size() > kLongestRanked)
       fail("%s: a token of %zu bytes; at most %zu are possible", where.c_str(), token.size(), kLongestRanked);
     reader.add_bytes(rank, token, where);
-    if (token == "<|endoftext|>") end_of_text = int(rank);
-    ++count, last = std::max(last, int(rank));
+    if (token == " the") read.rank_of_the = int(rank);
+    if (token == end_token) read.end_of_text = int(rank);
+    ++read.count, read.last = std::max(read.last, int(rank));
   });
+  return read;
+}
+
+// Null where the file is none of those that are known.
+const KnownRanks* known_by(const RanksRead& read, const std::string& path, const std::string& pattern) {
   const KnownRanks* known = nullptr;
   for (const KnownRanks& k : known_ranks())
-    if (k.ranks == count) known = &k;
+    if (k.ranks == read.count && k.rank_of_the == read.rank_of_the) known = &k;
   if (!known && pattern.empty())
-    fail("%s holds %d ranks, and no known tokenizer has so many: name its pattern with --pattern", path.c_str(), count);
-  tables.pattern = pattern.empty() ? known->pattern : pattern_named(pattern);
-  if (end_of_text < 0) end_of_text = last + 1;
-  using Specials = std::vector<Tokenizer::Special>;
-  for (const Tokenizer::Special& s : known ? known->specials : Specials{{"<|endoftext|>", end_of_text}})
-    reader.add_added({.text = s.text, .id = s.id, .special = true}, s.id);
+    fail("%s holds %d ranks, and is none of the files that are known: name its pattern with --pattern", path.c_str(),
+         read.count);
+  if (known && !pattern.empty() && pattern_named(pattern) != known->pattern)
+    fail("--pattern %s: %s has the ranks of %s, which cut as %s; leave the flag out", pattern.c_str(), path.c_str(),
+         known->name, name_of(known->pattern));
+  return known;
+}
+
+std::shared_ptr<const Tables> read_ranks(const std::string& bytes, const std::string& path, const std::string& pattern,
+                                         const std::string& end_token) {
+  TokenizerReader reader(path);
+  Tables& tables = *reader.tables;
+  RanksRead read = read_lines_of_ranks(reader, bytes, path, end_token.empty() ? "<|endoftext|>" : end_token);
+  const KnownRanks* known = known_by(read, path, pattern);
+  tables.pattern = known ? known->pattern : pattern_named(pattern);
+  std::vector<Tokenizer::Special> specials;
+  if (known)
+    specials = known->specials;
+  else if (read.end_of_text >= 0)
+    specials = {{end_token.empty() ? "<|endoftext|>" : end_token, read.end_of_text}};
+  else if (!end_token.empty())
+    specials = {{end_token, read.last + 1}};
+  for (const Tokenizer::Special& s : specials) reader.add_added({.text = s.text, .id = s.id, .special = true}, s.id);
   reader.fill_vocabulary();
   TokenTable table = table_of(tables, path);
   reader.find_bytes([&](std::string_view byte) { return table.find(byte); });
@@ -129,12 +194,66 @@ std::shared_ptr<const Tables> read_ranks(const std::string& bytes, const std::st
 
 // --- GPT-2's two files
 
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }  // npos + 1 = 0
+
+// Classes of transformers that read these files, and what they do that the files don't say.
+struct KnownClass {
+  const char* name;  // without "Fast"
+  Pattern pattern;
+  bool nfc;
+};
+constexpr KnownClass kKnownClasses[] = {
+    {"GPT2Tokenizer", Pattern::gpt2, false},    {"RobertaTokenizer", Pattern::gpt2, false},
+    {"BartTokenizer", Pattern::gpt2, false},    {"CodeGenTokenizer", Pattern::gpt2, false},
+    {"WhisperTokenizer", Pattern::gpt2, false}, {"Qwen2Tokenizer", Pattern::qwen2, true},
+};
+
+// How the class that a tokenizer_config.json names cuts text. No class: GPT-2's. `given`: --pattern.
+void take_class(Tables& tables, const Json& config, const std::string& path, const std::string& given) {
+  if (!given.empty()) tables.pattern = pattern_named(given);
+  const Json* member = config.find("tokenizer_class");
+  if (!member || member->kind != Json::Kind::string) return;
+  std::string name = member->string.substr(0, member->string.rfind("Fast"));
+  for (const KnownClass& known : kKnownClasses) {
+    if (known.name != name) continue;
+    if (!given.empty() && tables.pattern != known.pattern)
+      fail("--pattern %s: %s is of a %s, which cuts as %s; leave the flag out", given.c_str(), path.c_str(),
+           name.c_str(), name_of(known.pattern));
+    tables.pattern = known.pattern, tables.nfc = known.nfc;
+    return;
+  }
+  if (given.empty())
+    fail(
+        "%s is of a %s, and how that cuts text is not known: give its tokenizer.json, or name its pattern with "
+        "--pattern",
+        path.c_str(), visible(member->string).c_str());
+}
+
+// What the other files in the folder of a vocabulary say of it.
+void take_config_beside(TokenizerReader& reader, const std::string& folder, const std::string& pattern) {
+  std::string path = folder + "tokenizer_config.json", added_path = folder + "added_tokens.json";
+  Json config = file_exists(path) ? look_at_tokenizer(path).json : Json::object();
+  take_class(*reader.tables, config, path, pattern);
+  if (const Json* space = config.find("add_prefix_space"); space && space->boolean)
+    fail("%s: `add_prefix_space` is not supported", path.c_str());
+  const Json* added = config.find("added_tokens_decoder");
+  if (added && added->kind != Json::Kind::object) fail("%s: `added_tokens_decoder` should be an object", path.c_str());
+  if (added)
+    for (const auto& [id, token] : added->members) reader.add_added(token, whole_number(id, path), path);
+  if (added || !file_exists(added_path)) return;
+  for (const auto& [name, id] : look_at_tokenizer(added_path).json.members)
+    if (reader.find(name) < 0)
+      fail("%s names `%s`, and no tokenizer_config.json says how it is found: give the tokenizer.json",
+           added_path.c_str(), visible(name).c_str());
+}
+
 std::shared_ptr<const Tables> read_gpt2(const TokenizerFile& vocabulary, const TokenizerFile& merges,
                                         const std::string& pattern) {
   TokenizerReader reader(vocabulary.path);
-  reader.tables->pattern = pattern.empty() ? Pattern::gpt2 : pattern_named(pattern);
+  reader.tables->pattern = Pattern::gpt2;
   reader.add_named(vocabulary.json);
-  if (int end = reader.find("<|endoftext|>"); end >= 0)
+  take_config_beside(reader, folder_of(vocabulary.path), pattern);
+  if (int end = reader.find("<|endoftext|>"); end >= 0 && !reader.is_added("<|endoftext|>"))
     reader.add_added({.text = "<|endoftext|>", .id = end, .special = true}, end);
   each_line(merges.bytes, merges.path, [&](std::string_view line, const std::string& where) {
     if (line.starts_with("#version")) return;
@@ -146,8 +265,7 @@ std::shared_ptr<const Tables> read_gpt2(const TokenizerFile& vocabulary, const T
 
 // The other of the two files, which lies beside this one under one of these names.
 TokenizerFile look_beside(const std::string& path, TokenizerKind kind, const std::vector<const char*>& names) {
-  size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  std::string folder = folder_of(path);
   for (const char* name : names) {
     if (!file_exists(folder + name)) continue;
     TokenizerFile other = look_at_tokenizer(folder + name);
@@ -159,10 +277,11 @@ TokenizerFile look_beside(const std::string& path, TokenizerKind kind, const std
   fail("%s: %s should lie beside it", path.c_str(), names[0]);
 }
 
-std::shared_ptr<const Tables> load_file(const std::string& path, const std::string& pattern) {
+std::shared_ptr<const Tables> load_file(const std::string& path, const std::string& pattern,
+                                        const std::string& end_token) {
   TokenizerFile file = look_at_tokenizer(path);
   if (file.kind == TokenizerKind::tokenizer_json) return read_tokenizer_json(file.json, path);
-  if (file.kind == TokenizerKind::ranks) return read_ranks(file.bytes, path, pattern);
+  if (file.kind == TokenizerKind::ranks) return read_ranks(file.bytes, path, pattern, end_token);
   if (file.kind == TokenizerKind::vocabulary)
     return read_gpt2(file, look_beside(path, TokenizerKind::merges, {"vocab.bpe", "merges.txt"}), pattern);
   if (file.kind == TokenizerKind::merges)
@@ -172,7 +291,7 @@ std::shared_ptr<const Tables> load_file(const std::string& path, const std::stri
 
 }  // namespace
 
-Tokenizer Tokenizer::load(const std::string& path, const std::string& pattern) {
+Tokenizer Tokenizer::load(const std::string& path, const std::string& pattern, const std::string& end_token) {
   Tokenizer tokenizer;
   if (path == "bytes") return tokenizer;
   if (path.empty()) fail("the tokenizer's name is empty; give a file, a folder, or bytes");
@@ -182,6 +301,6 @@ Tokenizer Tokenizer::load(const std::string& path, const std::string& pattern) {
       if (file == path && file_exists(path + "/" + name)) file = path + "/" + name;
     if (file == path) fail("%s: no tokenizer is there (tokenizer.json, or vocab.bpe and encoder.json)", path.c_str());
   }
-  tokenizer.tables_ = load_file(file, pattern);
+  tokenizer.tables_ = load_file(file, pattern, end_token);
   return tokenizer;
 }

@@ -62,16 +62,23 @@ std::string eos_token_beside(const std::string& tokenizer) {
 void TokenizerFlags::add(Flags& f, const std::string& help, const std::string& pattern_help) {
   std::vector<std::string> words = pattern_names();
   words.insert(words.begin(), "");
-  const char* of_ranks = "how a tiktoken file that is not known by its size cuts text";
+  const char* of_ranks = "how a tiktoken file that is not known cuts text";
   f.add("tokenizer", &path, help);
   f.choice("pattern", &pattern, words, pattern_help.empty() ? of_ranks : pattern_help + ", or " + of_ranks);
   f.add("end-token", &end_token,
         "the special token, by its text, that ends a text; empty: as its tokenizer_config.json or its name tells");
 }
 
+std::string TokenizerFlags::words() const {
+  std::string words;
+  for (auto [name, value] : {std::pair{"tokenizer", &path}, {"pattern", &pattern}, {"end-token", &end_token}})
+    if (!value->empty()) words += text(" --%s %s", name, shell_word(*value).c_str());
+  return words;
+}
+
 Tokenizer TokenizerFlags::load() const {
   if (path.empty()) fail("give the tokenizer: --tokenizer FILE (or bytes)");
-  Tokenizer tokenizer = Tokenizer::load(path, pattern);
+  Tokenizer tokenizer = Tokenizer::load(path, pattern, end_token);
   require_pattern(tokenizer, pattern, path);
   if (end_token.empty()) return tokenizer;
   int end = special_named(tokenizer, end_token);
@@ -125,7 +132,10 @@ void TokenizerFlags::require_nothing(const std::string& name) const {
 void require_end_of_text(const Tokenizer& tokenizer, const std::string& name) {
   if (tokenizer.end_of_text() >= 0) return;
   if (tokenizer.specials().empty())
-    fail("%s has no special token, so that none could end a text: take a tokenizer with one", name.c_str());
+    fail(
+        "%s has no special token, so that none could end a text: take a tokenizer with one (to tiktoken's ranks "
+        "--end-token NAME adds one)",
+        name.c_str());
   fail("%s: which of its special tokens ends a text is not known; say so with --end-token: %s", name.c_str(),
        names_of_specials(tokenizer).c_str());
 }

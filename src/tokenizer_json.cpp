@@ -14,11 +14,12 @@ bool is_null(const Json* json) { return !json || json->kind == Json::Kind::null;
 
 std::string type_of(const Json& json, const std::string& path) { return json.get_string("type", path); }
 
-// Refuses a member that is there and is neither null nor false nor empty.
+// Refuses a member that is there and is neither null nor false nor empty nor 0.
 void refuse(const Json& object, const char* name, const std::string& where) {
   const Json* member = object.find(name);
   bool plain = is_null(member) || (member->kind == Json::Kind::boolean && !member->boolean) ||
-               (member->kind == Json::Kind::string && member->string.empty());
+               (member->kind == Json::Kind::string && member->string.empty()) ||
+               (member->kind == Json::Kind::number && member->number == 0);
   if (!plain) fail("%s: `%s` is not supported", where.c_str(), name);
 }
 
@@ -78,21 +79,10 @@ bool is_nfc(const Json& normalizer, const std::string& path) {
   return std::count_if(steps.begin(), steps.end(), [&](const Json& step) { return is_nfc(step, path); }) > 0;
 }
 
-// A flag that is not there is off.
-bool flag(const Json& token, const char* name, const std::string& path) {
-  return token.find(name) && token.get_bool(name, path);
-}
-
 void read_added(TokenizerReader* reader, const Json& root, const std::string& path) {
   const Json* added = root.find("added_tokens");
   if (is_null(added)) return;
-  for (const Json& json : added->items) {
-    AddedToken token = {.text = json.get_string("content", path), .id = 0};
-    token.special = json.get_bool("special", path);
-    token.normalized = flag(json, "normalized", path), token.single_word = flag(json, "single_word", path);
-    token.lstrip = flag(json, "lstrip", path), token.rstrip = flag(json, "rstrip", path);
-    if (!token.text.empty()) reader->add_added(token, json.get_int("id", path));
-  }
+  for (const Json& token : added->items) reader->add_added(token, token.get_int("id", path), path);
 }
 
 void read_merges(TokenizerReader* reader, const Json& merges, const std::string& path) {

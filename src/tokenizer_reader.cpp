@@ -72,6 +72,16 @@ void TokenizerReader::add_added(const AddedToken& token, int64_t id) {
   tables->added.back().id = int(id);
 }
 
+// A flag that is not there is off.
+void TokenizerReader::add_added(const Json& json, int64_t id, const std::string& where) {
+  auto flag = [&](const char* name) { return json.find(name) && json.get_bool(name, where); };
+  AddedToken token = {.text = json.get_string("content", where), .id = 0};
+  token.special = json.get_bool("special", where);
+  token.normalized = flag("normalized"), token.single_word = flag("single_word");
+  token.lstrip = flag("lstrip"), token.rstrip = flag("rstrip");
+  if (!token.text.empty()) add_added(token, id);
+}
+
 void TokenizerReader::fill_vocabulary() {
   constexpr size_t kMostMissing = 1 << 16;
   int last = by_id_.empty() ? -1 : by_id_.rbegin()->first;
@@ -85,9 +95,15 @@ void TokenizerReader::fill_vocabulary() {
   }
 }
 
-void TokenizerReader::set_byte(int byte, int id) {
-  if (id < 0) fail("%s: no token for the byte 0x%02x: this is not a byte-level tokenizer", path_.c_str(), byte);
-  tables->byte_token[byte] = id;
+// One that was trained on a text alone lacks the bytes that are not in it.
+void TokenizerReader::require_bytes(const std::string& lacking) const {
+  if (lacking.empty()) return;
+  fail(
+      "%s: %s no token, the first is 0x%02x, and a text that holds it could not be encoded; train it with all of them "
+      "(in Hugging Face's library initial_alphabet=ByteLevel.alphabet())",
+      path_.c_str(),
+      lacking.size() == 1 ? "one of the 256 bytes has" : text("%zu of the 256 bytes have", lacking.size()).c_str(),
+      static_cast<unsigned char>(lacking[0]));
 }
 
 // Can a text's bytes become this token?

@@ -27,14 +27,19 @@ class TokenizerReader {
 
   // A token whose text is a name in the vocabulary is the token of that name, and has its id.
   void add_added(const AddedToken& token, int64_t id);
+  void add_added(const Json& token, int64_t id, const std::string& where);  // as Hugging Face's files have it
+  bool is_added(const std::string& text) const { return added_.count(text) > 0; }
 
-  // Finds the token of each byte by find(byte).
+  // Finds the token of each byte by find(byte); fails where one has none.
   template <class Find>
   void find_bytes(Find find) {
+    std::string lacking;
     for (int byte = 0; byte < 256; ++byte) {
       char c = char(byte);
-      set_byte(byte, find(std::string_view(&c, 1)));
+      tables->byte_token[byte] = find(std::string_view(&c, 1));
+      if (tables->byte_token[byte] < 0) lacking += c;
     }
+    require_bytes(lacking);
   }
 
   // Ids in between may be missing, as those of tiktoken's specials are; but a few tokens with one far away are no
@@ -50,7 +55,7 @@ class TokenizerReader {
   static std::string name_of(const Token&);
   void add(int64_t id, Token token, const std::string& where);
   int merged(const std::string& name, const std::string& where) const;
-  void set_byte(int byte, int id);
+  void require_bytes(const std::string& lacking) const;
   void settle_added_bytes();
 
   std::string path_;

@@ -85,7 +85,7 @@ TrainingData read_text_data(const DataOptions& o) {
   if (o.format == "text" && names_corpus(as_named))
     fail("--data %s is the built-in corpus, and no file has that name: --format text is for a file, leave it out",
          o.data.c_str());
-  TextFile file = read_text_file(o.data, o.format, o.tokenizer_file);
+  TextFile file = read_text_file(o.data, o.format, o.data_flags);
   data.tokenizer = tokenizer_for(o, Pattern::llama3, file.train);
   data.vocabulary = vocabulary_of(data.tokenizer);
   TextSplit split = tokenize(file, data.tokenizer);

@@ -315,7 +315,14 @@ TEST(Flags, AMistakeInAFileIsNamedByItsLine) {
   EXPECT_EQ(config_refusal("no-width = 1"), "run.conf:1: unknown flag no-width; --help lists the flags");
   EXPECT_EQ(config_refusal("halp = 1"), "run.conf:1: unknown flag halp; --help lists the flags");
   EXPECT_EQ(config_refusal("fusion = x"), "run.conf:1: fusion: `x` is not one of none, gate, concat, add");
-  EXPECT_TRUE(has(config_refusal(std::string("\0\x01\xFF", 3)), "run.conf:1: expected"));
+}
+
+TEST(Flags, AFileOfThemThatIsNoTextIsNamedAsWhatItIs) {
+  const char* lines = "a file of flags has lines `name = value`";
+  EXPECT_EQ(config_refusal(std::string("\0\x01\xFF", 3)), text("run.conf is not text: byte 0 is zero; %s", lines));
+  EXPECT_EQ(config_refusal(std::string("\xff\xfes\0t\0", 6)), text("run.conf is UTF-16: %s", lines));
+  EXPECT_EQ(config_refusal("\x1f\x8b\x08"), text("run.conf is packed (gzip): %s", lines));
+  EXPECT_EQ(config_refusal("\n{\"width\": 3}"), text("run.conf seems to be JSON: %s (a run's is its run.conf)", lines));
 }
 
 TEST(Flags, WhatNobodyTypedIsNamedByItsLineInTheFile) {

@@ -151,6 +151,43 @@ TEST(TextInput, OfJsonIsToldByItsStructure) {
     EXPECT_EQ(refusal(text, "w.txt"), "") << text;
 }
 
+TEST(TextInput, OfJsonIsToldByItsStructureWhereALineIsLongerThanWhatIsLookedAt) {
+  std::string page(kTextHead, 'x');
+  for (const char* begins : {R"({"id": [1, {"a": "}"}], "body": "x\"x)", R"( {"text":"a","body" : ")"})
+    EXPECT_TRUE(has(refusal(begins + page, "w.txt"), "w.txt is JSONL")) << begins;
+  EXPECT_TRUE(has(refusal(R"({"id": "a", "body": ")" + page, "w.jsonl"), "./tokenize data w.jsonl --field body --out"));
+  for (const char* begins : {R"({a: "x)", R"({"a" "b": ")", R"({"a": "b"} )", R"({"a": "b" "c": ")"})
+    EXPECT_EQ(refusal(begins + page, "w.txt"), "") << begins;
+}
+
+TEST(TextInput, OfJsonInAnotherFormThanAnObjectALineIsRefusedWithWhatToDo) {
+  const TextUse kAll[] = {TextUse::training, TextUse::documents, TextUse::json_lines};
+  for (TextUse use : kAll) {
+    EXPECT_EQ(
+        refusal("{\n  \"text\": \"a\"\n}\n{\n  \"text\"", "w.jsonl", use),
+        "w.jsonl is JSON whose objects take several lines: make it JSONL, an object a line, with jq -c . <w.jsonl "
+        ">w.lines.jsonl; --format text takes it as it is");
+    EXPECT_TRUE(has(refusal("[\"a\", 1]\n[\"b\", 2]\n", "w.jsonl", use), "w.jsonl holds a JSON array a line"));
+    EXPECT_EQ(refusal("[a]\n[b]\n", "w", TextUse::documents), "");
+  }
+  EXPECT_EQ(refusal("{\n\"quoted\" speech\n}", "w.txt"), "");
+  std::string old = "{\"text\": \"a\"}\r{\"text\": \"b\"}\r";
+  EXPECT_TRUE(has(refusal(old, "w"), "w is JSONL"));
+  EXPECT_EQ(refusal(old, "w.jsonl", TextUse::json_lines),
+            "w.jsonl is JSONL whose lines end in a carriage return alone: make these newlines, with tr '\\r' '\\n' "
+            "<w.jsonl >w.lines.jsonl; --format text takes it as it is");
+}
+
+TEST(TextInput, OfJsonIsMadeTokensByTheFlagsThatTrainingWasGiven) {
+  Bench bench;
+  put(bench / "w.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n");
+  put(bench / "t.json", Tokenizer(Pattern::llama3, {}, {"<a>", "<b>"}).to_json());
+  for (const auto& [flags, part] : std::vector<std::pair<Words, std::string>>{
+           {{"--vocab", "300", "--pattern", "gpt2"}, " --pattern gpt2 --vocab 300 --out"},
+           {{"--tokenizer", bench / "t.json", "--end-token", "<b>"}, "/t.json --end-token '<b>' --out"}})
+    expect_refused(run("train", Words{"--data", bench / "w.jsonl", "--out", bench / "out"} + flags), "train", part);
+}
+
 TEST(TextInput, OfStandardInputIsNamedWithWhatToPutBeforeIt) {
   EXPECT_EQ(refusal("\x1f\x8b", "-", TextUse::documents),
             "standard input is packed (gzip): unpack it through gzip -dc; --format text takes it as it is");

@@ -149,6 +149,8 @@ TEST(Tokenize, DataTrainsATokenizerOfItsOwnWhereNoneIsGiven) {
   EXPECT_TRUE(ran.status == 0 && has(ran.out, "nothing was to be done")) << ran.out << ran.err;
   expect_refused(w.tokenize({"data", w / "a.txt", "--vocab", "270", "--shard-tokens", "500", "--out", w / "file"}),
                  "tokenize", "has 280 ids, more than --vocab 270");
+  ran = w.tokenize({"data", w / "a.txt", "--vocab", "290", "--shard-tokens", "500", "--out", w / "file"});
+  EXPECT_TRUE(has(unwrapped(ran.out), "tokenizer.json: 280 ids; --vocab 290 is for a new one")) << ran.out;
   expect_refused(w.tokenize(Words{"data", w / "a.txt", "--pattern", "gpt2"} + words + Words{w / "file"}), "tokenize",
                  "has the pattern llama3, not gpt2");
 }

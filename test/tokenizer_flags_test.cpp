@@ -252,7 +252,7 @@ TEST(Pattern, OfRanksOfUnknownNumberIsTakenInEveryProgram) {
     ranks +=
         std::string{digits[size_t(byte >> 2)], digits[size_t((byte & 3) << 4)]} + "== " + std::to_string(byte) + "\n";
   put(t / "own.tiktoken", ranks);
-  Words flags = {"--tokenizer", t / "own.tiktoken"}, pattern = {"--pattern", "gpt2"};
+  Words flags = {"--tokenizer", t / "own.tiktoken", "--end-token", "<|endoftext|>"}, pattern = {"--pattern", "gpt2"};
   std::string part = "name its pattern with --pattern";
   expect_refused(run("train", t.tiny("out", 4) + flags), "train", part);
   t.train(t.tiny("out", 4) + flags + pattern);

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 
+#include "error.h"
 #include "files.h"
 #include "json.h"
 #include "random.h"
@@ -175,10 +177,10 @@ std::string small_json(const std::string& model_extra = "", const std::string& r
          vocabulary_extra + R"(},"merges":)" + merges + "}" + root_extra + "}";
 }
 
-Tokenizer load_text(const std::string& text, const std::string& pattern = "") {
+Tokenizer load_text(const std::string& text, const std::string& pattern = "", const std::string& end_token = "") {
   Scratch scratch;
   put(scratch / "t.json", text);
-  return Tokenizer::load(scratch / "t.json", pattern);
+  return Tokenizer::load(scratch / "t.json", pattern, end_token);
 }
 
 TEST(TokenizerJson, IsReadBackAsItWasWritten) {
@@ -294,7 +296,10 @@ TEST(TokenizerJson, WhatIsWrongOrUnknownIsNamed) {
   EXPECT_TRUE(has(message_of([&] { load_text(json); }), "WordPiece"));
   json = small_json();
   json.replace(json.find("\"!\":33,"), 7, "");
-  EXPECT_TRUE(has(message_of([&] { load_text(json); }), "0x21")) << "a byte without a token";
+  EXPECT_TRUE(has(message_of([&] { load_text(json); }), "one of the 256 bytes has no token, the first is 0x21"));
+  json.replace(json.find("\"#\":35,"), 7, "");
+  EXPECT_TRUE(has(message_of([&] { load_text(json); }), "2 of the 256 bytes have no token, the first is 0x21"));
+  EXPECT_EQ(load_text(small_json(R"("dropout":0.0,)")).checksum(), load_text(small_json()).checksum());
 }
 
 TEST(TokenizerJson, OfQwensKindIsRead) {
@@ -353,8 +358,7 @@ TEST(Ranks, TwoTokensBecomeOneWhereTheirBytesAreAToken) {
   for (int i = 0; i < 256; ++i) tokens.push_back(std::string(1, char(i)));
   for (const char* token : {"aa", "ab", "aab", "bcd", "abcd"}) tokens.push_back(token);
   Tokenizer t = load_text(ranks_of(tokens), "gpt2");
-  EXPECT_EQ(t.vocab(), 262);
-  EXPECT_EQ(t.end_of_text(), 261);
+  EXPECT_EQ(t.vocab(), 261);
   EXPECT_EQ(t.encode("aaa"), (std::vector<int>{256, 'a'})) << "the leftmost of equals";
   EXPECT_EQ(t.encode("aab"), (std::vector<int>{258}));
   EXPECT_EQ(t.encode("bcd"), (std::vector<int>{259})) << "a piece that is a token, though no merges lead to it";
@@ -362,6 +366,38 @@ TEST(Ranks, TwoTokensBecomeOneWhereTheirBytesAreAToken) {
   Tokenizer again = load_text(t.to_json());
   EXPECT_EQ(again.checksum(), t.checksum()) << "it is the same tokenizer";
   for (const char* text : {"aaa", "aab", "bcd", "xbcd", "abcd", "aaaab"}) EXPECT_EQ(again.encode(text), t.encode(text));
+}
+
+// Bytes, pairs of bytes, and " the" with a rank of its own.
+std::vector<std::string> many_tokens(size_t count, size_t rank_of_the) {
+  std::vector<std::string> tokens;
+  for (int i = 0; i < 256; ++i) tokens.push_back(std::string(1, char(i)));
+  for (int i = 0; tokens.size() < count; ++i)
+    tokens.push_back(tokens.size() == rank_of_the ? " the" : std::string{char(i >> 8), char(i & 255)});
+  return tokens;
+}
+
+TEST(Ranks, ThatAreKnownAreToldByTheirNumberAndOneRankAndHaveTheirOwnPatternAndSpecials) {
+  std::string r50k = ranks_of(many_tokens(50256, 262)), other = ranks_of(many_tokens(50256, 263));
+  for (const char* pattern : {"", "gpt2"}) {
+    Tokenizer t = load_text(r50k, pattern);
+    EXPECT_EQ(t.pattern(), Pattern::gpt2);
+    EXPECT_EQ(t.end_of_text(), 50256);
+  }
+  EXPECT_TRUE(has(message_of([&] { load_text(r50k, "qwen2"); }), "has the ranks of r50k_base, which cut as gpt2"));
+  EXPECT_TRUE(has(message_of([&] { load_text(other); }), "is none of the files that are known: name its pattern"));
+  EXPECT_EQ(load_text(other, "qwen2").pattern(), Pattern::qwen2);
+}
+
+TEST(Ranks, ThatAreNotKnownHaveTheSpecialTokenThatIsAskedForAndNoOther) {
+  std::string ranks = ranks_of(many_tokens(256, 0));
+  EXPECT_EQ(load_text(ranks, "gpt2").end_of_text(), -1);
+  EXPECT_EQ(load_text(ranks, "gpt2").vocab(), 256);
+  EXPECT_EQ(load_text(ranks, "gpt2", "<|end|>").encode("a<|end|>", true), (std::vector<int>{'a', 256}));
+  std::vector<std::string> tokens = many_tokens(256, 0);
+  tokens.insert(tokens.end(), {"<|endoftext|>", "ab"});
+  EXPECT_EQ(load_text(ranks_of(tokens), "gpt2").end_of_text(), 256) << "one of them has this text";
+  EXPECT_EQ(load_text(ranks_of(tokens), "gpt2").vocab(), 258);
 }
 
 TEST(Ranks, WhatIsWrongIsNamed) {
@@ -412,6 +448,37 @@ TEST(Gpt2Files, AreReadByFolderOrByEitherName) {
   EXPECT_TRUE(has(message_of([&] { Tokenizer::load(scratch.path); }), "no tokenizer"));
   EXPECT_TRUE(has(message_of([&] { Tokenizer::load(""); }), "empty"));
   EXPECT_TRUE(has(message_of([&] { Tokenizer::load(scratch / "nothing"); }), "nothing"));
+}
+
+TEST(Gpt2Files, AreCutAsTheClassSaysThatAConfigBesideThemNames) {
+  Scratch scratch;
+  Json vocabulary = parse_json(small_json(), "t").get("model", "t").get("vocab", "t");
+  put(scratch / "vocab.json", write_json(vocabulary));
+  put(scratch / "merges.txt", "a b\nab c\n");
+  std::string added = R"("added_tokens_decoder":{"258":{"content":"<|endoftext|>","special":true},)"
+                      R"("259":{"content":"<|im_end|>","special":true,"lstrip":true}})";
+  auto load = [&](const std::string& config, const std::string& pattern = "") {
+    put(scratch / "tokenizer_config.json", "{" + config + "}");
+    return Tokenizer::load(scratch / "vocab.json", pattern);
+  };
+  for (const char* name : {"Qwen2Tokenizer", "Qwen2TokenizerFast"}) {
+    Tokenizer t = load(text("\"tokenizer_class\":\"%s\",", name) + added);
+    EXPECT_EQ(t.pattern(), Pattern::qwen2);
+    EXPECT_EQ(t.encode("abe\u0301 <|im_end|>", true), (std::vector<int>{256, 0xc3, 0xa9, 259})) << "NFC, lstrip";
+  }
+  EXPECT_EQ(load(R"("tokenizer_class":"GPT2Tokenizer")").pattern(), Pattern::gpt2);
+  EXPECT_EQ(load(R"("model_max_length":1024)", "qwen2").pattern(), Pattern::qwen2) << "it names none";
+  EXPECT_EQ(load(R"("tokenizer_class":"OwnTokenizer")", "o200k").pattern(), Pattern::o200k);
+  for (const auto& [config, pattern, part] : std::vector<std::array<std::string, 3>>{
+           {R"("tokenizer_class":"CLIPTokenizer")", "", "is of a CLIPTokenizer, and how that cuts text is not known"},
+           {R"("tokenizer_class":"Qwen2Tokenizer")", "gpt2", "is of a Qwen2Tokenizer, which cuts as qwen2; leave"},
+           {R"("add_prefix_space":true)", "", "`add_prefix_space` is not supported"},
+           {R"("added_tokens_decoder":{"x":{"content":"y","special":true}})", "", "`x` is no whole number"}})
+    EXPECT_TRUE(has(message_of([&] { load(config, pattern); }), part))
+        << config << message_of([&] { load(config, pattern); });
+  put(scratch / "added_tokens.json", R"({"<|im_end|>":259})");
+  EXPECT_TRUE(has(message_of([&] { load(""); }), "added_tokens.json names `<|im_end|>`, and no tokenizer_config.json"));
+  EXPECT_EQ(load(added).vocab(), 260);
 }
 
 }  // namespace

@@ -418,6 +418,10 @@ TEST(Train, SaysWhichWeightsItStartsFromAndWhatOfThemItLeavesOrDrawsAnew) {
   out = started({"--init-from", bench / "base", "--fusion", "add", "--passes", "0:100"});
   EXPECT_TRUE(has(out, "; not taken: " + value + ", " + gate + "; new: latent_feedback.add.weight\n")) << out;
   EXPECT_FALSE(trained_feedback()) << "what is new is not trained";
+  std::filesystem::remove_all(bench / "new");
+  expect_refused(run("train", words + Words{"--init-from", bench / "base", "--fusion", "add", "--passes", "1",
+                                            "--eval-passes", "0,1"}),
+                 "train", "--eval-passes");
   out = started({"--init-from", bench / "plain", "--passes", "2"});
   EXPECT_TRUE(has(out, "weights  those of " + plain + "; new: " + value + ", " + gate + "\n")) << out;
   out = started({"--init-from", bench / "base", "--model", "nano", "--width", "16", "--heads", "2", "--layers", "1"});
