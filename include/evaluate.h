@@ -43,7 +43,14 @@ struct Score {
 
 std::vector<DecodeMode> modes_of(const ModelConfig&);  // in which a model can decode
 
+// Of the text that the targets are, where the tokenizer knows it; else 0. An end of text is none.
+int64_t target_bytes(const Tokenizer&, const std::vector<Batch>&);
+// What a mean loss over the targets comes to for each of their bytes, in bits, which different tokenizers share; 0 where
+// there are none.
+double bits_per_byte(const PassResult&, int64_t bytes);
+
 struct Evaluation {
+  int64_t bytes = 0;  // of the targets
   std::vector<PassResult> passes;
   std::vector<DecodeMode> modes;
   std::vector<std::vector<bool>> answers;  // a mode, as answer_puzzles gives them

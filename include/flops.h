@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "data.h"
+#include "kernels.h"
 #include "passes.h"
 #include "segments.h"
 
@@ -18,3 +19,8 @@ double visible_pairs(const Segment&, int window);
 double stack_flops(const ModelConfig&, const std::vector<Segment>&, Work);
 // A micro-batch's passes: inputs, stack and classifier.
 double step_flops(const ModelConfig&, const Batch&, const PassPlan&);
+
+// What the device does at most, a second, as it shows in one call of its peak_fma(), which takes milliseconds; and the best
+// in so many seconds.
+double peak_rate(const Kernels&);
+double peak_rate(const Kernels&, double seconds);

@@ -9,6 +9,7 @@
 #include "json.h"
 
 double seconds_now();                                         // monotonic
+std::string time_of_day();                                    // "2026-01-31T23:59:59Z"
 std::string show_bytes(double bytes);                         // "1.5 MiB"
 std::string show_count(double n);                             // "950", "12.3 k", "4.0 M", "1.5 G"
 std::string show_count(double n, const std::string& things);  // "1 file", "12.3 k files"

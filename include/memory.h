@@ -56,8 +56,8 @@ struct Plan {
 // What this process may still take of the host's memory: the machine's available memory, or its control group's limit
 // where that is less. 0: unknown.
 double available_memory();
-// Fails where a plan does not fit into the table's memory, saying by how much and which kind is largest.
-void require_memory(const Kernels&, const Plan&);
+// Fails where a plan does not fit into the table's memory, saying by how much, which kind is largest, and what to do.
+void require_memory(const Kernels&, const Plan&, const std::string& advice = "use a smaller model, batch or context");
 
 // Cuts a block into named views: first counts, then hands out (the same calls in the same order). Each is rounded up to
 // whole cache lines.

@@ -34,6 +34,7 @@ class Optimizer {
  public:
   Optimizer(const Kernels&, const ParamLayout&, const OptimizerOptions&);
   static void plan_memory(Plan&, const ParamLayout&, const OptimizerOptions&);
+  static double state_bytes(const ParamLayout&, const OptimizerOptions&);  // of what state() gives
 
   // The gradient's norm over the tensors that take part: all, or without the feedback's in a step that trains none.
   double gradient_norm(const float* grads, bool with_feedback);
@@ -46,9 +47,7 @@ class Optimizer {
   void load(const SafetensorsFile& file, const std::vector<int64_t>& step_counts);
 
  private:
-  bool by_normuon(const Param& p) const {
-    return options_.kind == OptimizerKind::normuon && p.kind == ParamKind::matrix;
-  }
+  bool by_normuon(const Param&) const;
   void adamw(const Param&, size_t index, float* params, const float* grads, float grad_scale, float lr, float decay);
   void normuon(const Param&, float* params, const float* grads, float grad_scale, float lr, float decay);
   void orthogonalize(float* x, int rows, int columns);

@@ -1,6 +1,7 @@
 // A training run from its flags to its table: the plan, the steps, evaluations, samples, checkpoints, and how it is
 // stopped and resumed.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint.h"
+#include "disk.h"
 #include "evaluate.h"
 #include "files.h"
 #include "flags.h"
@@ -55,8 +57,8 @@ std::vector<Flags::Idle> idle_train_flags(const TrainOptions&, bool had_feedback
 
 // A current rate: sums over about the last `memory` seconds of steps.
 struct Pace {
-  double memory = 10, steps = 0, tokens = 0, rows = 0, seconds = 0;
-  void add(double new_tokens, double new_rows, double new_seconds);
+  double memory = 10, steps = 0, tokens = 0, rows = 0, flops = 0, seconds = 0;
+  void add(double new_tokens, double new_rows, double new_flops, double new_seconds);
 };
 
 // What the status line shows of a step, in the order of its weight.
@@ -64,11 +66,11 @@ struct StepNumbers {
   int64_t step, steps;
   std::string time_left;
   std::vector<double> loss;  // of each pass
-  double tokens_per_second, gradient_norm;
+  double tokens_per_second, utilization, gradient_norm;
 };
 std::vector<std::string> show_step(const StepNumbers&);
-// The held-out losses of as many passes as have been trained.
-std::string show_held_out(int64_t step, const std::vector<PassResult>&, int passes_trained);
+// The held-out losses of as many passes as have been trained, and the last one's by bytes of the text, where there are any.
+std::string show_held_out(int64_t step, const std::vector<PassResult>&, int passes_trained, int64_t bytes);
 
 class Trainer {
  public:
@@ -122,7 +124,9 @@ class Trainer {
   int64_t steps_of(const TrainOptions&) const;
   void count_steps(Flags&);
   void note_learning_rate();
+  std::string memory_advice() const;
   void take_memory();
+  DiskPlan disk_plan() const;
   void seek_recorded(const std::string& path);
   void load_state();
   void claim_out(Flags&);
@@ -141,6 +145,8 @@ class Trainer {
   void add_gradients(Step&, const Batch&, const PassPlan&);
   bool gradients(Step&);
   bool train_step();
+  // The share of the device's measured peak (MFU): what is run twice by --recompute counts once.
+  double utilization(double flops, double seconds) const { return flops / std::max(seconds, 1e-9) / peak_; }
   void log_step(const Step&, double norm, double seconds);
   std::string time_left() const;
   void evaluate_held_out();
@@ -175,6 +181,7 @@ class Trainer {
   std::unique_ptr<FolderLock> lock_;
   const Kernels* kernels_ = nullptr;
   Plan plan_;
+  DiskPlan disk_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Weights> weights_;
   Block grads_;
@@ -187,7 +194,8 @@ class Trainer {
   std::unique_ptr<JsonLog> log_;
   std::unique_ptr<Progress> progress_;
   int64_t step_ = 0, first_step_ = 0, accumulation_ = 1, last_saved_ = -1;
-  Costs costs_;
+  Costs costs_, costs_before_;       // of the whole run; up to the step that is resumed
+  double peak_ = 0;                  // FLOP/s that the device was seen to do when this process began
   double rows_per_epoch_ = 1;        // of T, about
   std::vector<double> recent_loss_;  // of each pass, a running mean
   Pace pace_;

@@ -64,12 +64,6 @@ Times take_turns(const Kernels& run, double seconds, const std::function<void()>
   return best;
 }
 
-// Operations a second. What one call does may differ from the next.
-double peak_rate(const Kernels& run) {
-  double start = seconds_now(), operations = run.peak_fma();
-  return operations / (seconds_now() - start);
-}
-
 // Work in operations or bytes a second, beside its ceiling.
 struct Rate {
   double seconds, work, peak;

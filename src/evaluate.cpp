@@ -156,6 +156,19 @@ std::vector<PassResult> evaluate_passes(const Kernels& run, const ModelConfig& c
   return results;
 }
 
+int64_t target_bytes(const Tokenizer& tokenizer, const std::vector<Batch>& batches) {
+  if (!tokenizer.reads_text()) return 0;
+  int64_t bytes = 0;
+  for (const Batch& batch : batches)
+    for (int target : batch.targets)
+      if (target >= 0 && !tokenizer.is_special(target)) bytes += int64_t(tokenizer.bytes_of(target).size());
+  return bytes;
+}
+
+double bits_per_byte(const PassResult& r, int64_t bytes) {
+  return bytes > 0 ? r.loss * double(r.targets) / std::log(2.0) / double(bytes) : 0;
+}
+
 // --- Puzzles
 
 namespace {
@@ -275,6 +288,7 @@ Evaluation evaluate(const Kernels& run, const ModelConfig& c, const ModelParams&
                     const std::vector<Batch>& batches, const std::vector<Puzzle>& puzzles,
                     const std::vector<int>& fused_passes, const Watch& watch) {
   Evaluation e;
+  e.bytes = target_bytes(tokenizer, batches);
   e.passes = evaluate_passes(run, c, params, batches, fused_passes, watch);
   e.modes = modes_of(c);
   for (DecodeMode mode : e.modes)
@@ -345,9 +359,13 @@ Scores collect_scores(const Evaluation& e, const std::vector<Puzzle>& puzzles) {
 
 std::string show_evaluation(const Evaluation& e, const std::vector<Puzzle>& puzzles) {
   std::vector<std::vector<std::string>> table = {{"fused passes", "loss", "accuracy", "update norm"}};
-  for (const PassResult& r : e.passes)
+  bool is_text = e.bytes > 0 && puzzles.empty();  // of puzzles' answers alone, bits a byte say nothing
+  if (is_text) table[0].insert(table[0].begin() + 2, "bits/byte");
+  for (const PassResult& r : e.passes) {
     table.push_back({std::to_string(r.fused_passes), text("%.4f", r.loss), text("%.1f %%", 100 * r.accuracy),
                      r.fused_passes > 0 ? text("%.4f", r.update_norm) : "–"});
+    if (is_text) table.back().insert(table.back().begin() + 2, text("%.4f", bits_per_byte(r, e.bytes)));
+  }
   std::string out = text("Held-out text, %lld targets\n", (long long)(e.passes.empty() ? 0 : e.passes[0].targets));
   out += show_table(table);
   if (e.answers.empty() || e.answers[0].empty()) return out;
@@ -363,12 +381,15 @@ std::string show_evaluation(const Evaluation& e, const std::vector<Puzzle>& puzz
 
 Json to_json(const Evaluation& e, const std::vector<Puzzle>& puzzles) {
   Json passes = Json::array(), answers = Json::array();
-  for (const PassResult& r : e.passes)
-    passes.items.push_back(Json::object({{"fused_passes", r.fused_passes},
-                                         {"loss", r.loss},
-                                         {"accuracy", r.accuracy},
-                                         {"update_norm", r.update_norm},
-                                         {"targets", r.targets}}));
+  for (const PassResult& r : e.passes) {
+    Json pass = Json::object({{"fused_passes", r.fused_passes},
+                              {"loss", r.loss},
+                              {"accuracy", r.accuracy},
+                              {"update_norm", r.update_norm},
+                              {"targets", r.targets}});
+    if (e.bytes > 0) pass.set("bits_per_byte", bits_per_byte(r, e.bytes));
+    passes.items.push_back(pass);
+  }
   std::string task;
   for (const auto& [name, scores] : collect_scores(e, puzzles)) {
     bool by_length = name[0] == ' ';

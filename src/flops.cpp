@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "log.h"
+
 // A multiplication and an addition for each weight that a row meets.
 static double product(double rows, double in, double out) { return 2 * rows * in * out; }
 
@@ -49,4 +51,16 @@ double step_flops(const ModelConfig& c, const Batch& batch, const PassPlan& plan
   if (c.fusion == Fusion::gate && plan.fuses())  // the gates, once for all passes
     flops += product(batch.rows(), D, D) * (plan.trains_feedback() ? 3 : 1);
   return flops;
+}
+
+double peak_rate(const Kernels& run) {
+  double start = seconds_now(), operations = run.peak_fma();
+  return operations / (seconds_now() - start);
+}
+
+double peak_rate(const Kernels& run, double seconds) {
+  double best = 0, start = seconds_now();
+  do best = std::max(best, peak_rate(run));
+  while (seconds_now() - start < seconds);
+  return best;
 }

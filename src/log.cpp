@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <numeric>
 
 #include "error.h"
@@ -19,6 +20,14 @@
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string time_of_day() {
+  std::time_t now = std::time(nullptr);
+  std::tm utc;
+  char shown[32];
+  std::strftime(shown, sizeof shown, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+  return shown;
 }
 
 std::string show_bytes(double bytes) {

@@ -69,12 +69,12 @@ double available_memory() {
   return machine;
 }
 
-void require_memory(const Kernels& run, const Plan& plan) {
+void require_memory(const Kernels& run, const Plan& plan, const std::string& advice) {
   double available = run.available();
   if (available == 0 || plan.total() <= available) return;
   auto largest = std::max_element(plan.bytes.begin(), plan.bytes.end(),
                                   [](const auto& a, const auto& b) { return a.second < b.second; });
-  fail("this needs %s of %s and %s are available; the largest part is %s (%s): use a smaller model, batch or context",
-       show_bytes(plan.total()).c_str(), run.in_host_memory ? "memory" : "the GPU's memory",
-       show_bytes(available).c_str(), largest->first.c_str(), show_bytes(largest->second).c_str());
+  fail("this needs %s of %s and %s are available; the largest part is %s (%s): %s", show_bytes(plan.total()).c_str(),
+       run.in_host_memory ? "memory" : "the GPU's memory", show_bytes(available).c_str(), largest->first.c_str(),
+       show_bytes(largest->second).c_str(), advice.c_str());
 }

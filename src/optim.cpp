@@ -48,15 +48,28 @@ size_t scratch_floats(const Param& p) {
 
 }  // namespace
 
+static bool is_by_normuon(const Param& p, const OptimizerOptions& options) {
+  return options.kind == OptimizerKind::normuon && p.kind == ParamKind::matrix;
+}
+
 static size_t largest_scratch(const ParamLayout& layout, const OptimizerOptions& options) {
   size_t most = 0;
   for (const Param& p : layout.params)
-    if (options.kind == OptimizerKind::normuon && p.kind == ParamKind::matrix) most = std::max(most, scratch_floats(p));
+    if (is_by_normuon(p, options)) most = std::max(most, scratch_floats(p));
   return most;
 }
 
 void Optimizer::plan_memory(Plan& plan, const ParamLayout& layout, const OptimizerOptions& options) {
   plan.add("optimizer", double(2 * layout.floats + largest_scratch(layout, options)) * sizeof(float));
+}
+
+bool Optimizer::by_normuon(const Param& p) const { return is_by_normuon(p, options_); }
+
+double Optimizer::state_bytes(const ParamLayout& layout, const OptimizerOptions& options) {
+  double floats = 0;
+  for (const Param& p : layout.params)
+    floats += double(p.size()) + double(is_by_normuon(p, options) ? p.rows : p.size());
+  return floats * sizeof(float);
 }
 
 Optimizer::Optimizer(const Kernels& kernels, const ParamLayout& layout, const OptimizerOptions& options)

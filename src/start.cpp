@@ -8,6 +8,7 @@
 #include "checkpoint.h"
 #include "devices.h"
 #include "error.h"
+#include "flops.h"
 #include "program.h"
 #include "recipe.h"
 #include "shards.h"
@@ -573,6 +574,15 @@ void Trainer::note_learning_rate() {
                         (long long)step_ + 1));
 }
 
+std::string Trainer::memory_advice() const {
+  std::string advice = "take ";
+  if (o_.batch > 1)
+    advice += text("a smaller --batch (with --batch-tokens %lld the steps stay the same), ",
+                   (long long)accumulation_ * o_.batch * o_.model.context);
+  if (recompute_named(o_.recompute) != Recompute::block) advice += "--recompute block, ";
+  return advice + "a smaller --model or --seq";
+}
+
 void Trainer::take_memory() {
   ParamLayout layout = param_layout(o_.model);
   PassLimits limits{o_.batch * o_.model.context, schedule_->most_passes(), recompute_named(o_.recompute)};
@@ -583,7 +593,7 @@ void Trainer::take_memory() {
   if (o_.dump.empty())
     plan_evaluation_memory(plan_, *kernels_, o_.model, std::max(kEvaluationRows, o_.model.context),
                            !data_.puzzles.empty());
-  require_memory(*kernels_, plan_);
+  require_memory(*kernels_, plan_, memory_advice());
 
   model_ = std::make_unique<Model>(o_.model);
   weights_ = std::make_unique<Weights>(*kernels_, *model_);
@@ -591,6 +601,15 @@ void Trainer::take_memory() {
   grad_views_ = view_params(o_.model, model_->layout, grads_.data());
   if (o_.dump.empty()) optimizer_ = std::make_unique<Optimizer>(*kernels_, model_->layout, o_.optim);
   runner_ = std::make_unique<PassRunner>(*kernels_, model_->config, limits);
+}
+
+DiskPlan Trainer::disk_plan() const {
+  constexpr double kRecords = 1 << 16;  // config.json, state.json, headers
+  std::string tokenizer = data_.tokenizer.reads_text() ? data_.tokenizer.to_json() : "";
+  double bytes = double(model_->layout.count()) * sizeof(float) + Optimizer::state_bytes(model_->layout, o_.optim) +
+                 double(tokenizer.size()) + kRecords;
+  int64_t present = in_place_ && !resumed_from_.empty() ? int64_t(list_checkpoints(o_.out).size()) : 0;
+  return plan_disk(bytes, step_, o_.steps, o_.save_every, {o_.keep, o_.keep_every}, present);
 }
 
 Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
@@ -629,7 +648,12 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
     }
   }
   weights_->write();
-  if (!dumping) claim_out(flags);
+  if (dumping) return;
+  constexpr double kPeakSeconds = 0.02;
+  peak_ = peak_rate(*kernels_, kPeakSeconds);
+  disk_ = disk_plan();
+  require_disk(disk_, o_.out);
+  claim_out(flags);
 }
 
 Trainer::~Trainer() = default;
@@ -663,6 +687,7 @@ void Trainer::load_state() {
   costs_.rows = record_.get_number("rows", path);
   costs_.flops = record_.get_number("flops", path);
   costs_.seconds = record_.get_number("seconds", path);
+  costs_before_ = costs_;
   if (const Json* spikes = record_.find("spikes")) spikes_.load(*spikes, path);
   if (record_.find("spikes_skipped")) spikes_skipped_ = count_in(record_, "spikes_skipped", path);
 }
@@ -800,7 +825,11 @@ std::string Trainer::plan_text() const {
   for (const auto& [kind, bytes] : plan_.bytes) kinds.push_back(kind + " " + show_bytes(bytes));
   kinds[0] = show_bytes(plan_.total()) + ": " + kinds[0];
   out += named_line("memory", kinds);
+  std::string checkpoints = "at most " + show_count(disk_.checkpoints, "checkpoint");
+  out += named_line("disk", {checkpoints + " of " + show_bytes(disk_.bytes_each) + " at a time",
+                             show_bytes(free_disk(o_.out)) + " free"});
   out += named_line("device",
-                    {kernels_->name, kernels_->in_host_memory ? count_of(o_.threads, "thread") : kernels_->device});
+                    {kernels_->name, kernels_->in_host_memory ? count_of(o_.threads, "thread") : kernels_->device,
+                     text("peak %.4g GFLOP/s, as measured", peak_ / 1e9)});
   return out;
 }

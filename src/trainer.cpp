@@ -19,10 +19,10 @@
 
 // --- Checkpoints
 
-void Pace::add(double new_tokens, double new_rows, double new_seconds) {
+void Pace::add(double new_tokens, double new_rows, double new_flops, double new_seconds) {
   double keep = std::exp(-new_seconds / memory);
   steps = keep * steps + 1, tokens = keep * tokens + new_tokens, rows = keep * rows + new_rows;
-  seconds = keep * seconds + new_seconds;
+  flops = keep * flops + new_flops, seconds = keep * seconds + new_seconds;
 }
 
 bool Trainer::feedback_trained() const {
@@ -165,7 +165,7 @@ bool Trainer::train_step() {
   costs_.token_passes += double(step.tokens) * step.passes;
   double seconds = seconds_now() - start;
   costs_.rows += step.rows, costs_.flops += step.flops, costs_.seconds += seconds;
-  pace_.add(double(step.tokens), step.rows, seconds);
+  pace_.add(double(step.tokens), step.rows, step.flops, seconds);
   log_step(step, norm, seconds);
   ++step_;
   return true;
@@ -176,6 +176,7 @@ std::vector<std::string> show_step(const StepNumbers& n) {
                                     "  " + n.time_left + " left"};
   for (size_t k = 0; k < n.loss.size(); ++k) parts.push_back(text(k == 0 ? "  loss %.3g" : " %.3g", n.loss[k]));
   parts.push_back("  " + show_count(n.tokens_per_second) + " tok/s");
+  parts.push_back(text("  MFU %.0f %%", 100 * n.utilization));
   parts.push_back(text("  |g| %.2f", n.gradient_norm));
   return parts;
 }
@@ -201,14 +202,20 @@ void Trainer::log_step(const Step& step, double norm, double seconds) {
                             {"lr", lr},
                             {"tokens", costs_.tokens},
                             {"tokens_per_s", double(step.tokens) / seconds},
-                            {"ms", 1000 * seconds}});
+                            {"ms", 1000 * seconds},
+                            {"flops", costs_.flops},
+                            {"mfu", utilization(step.flops, seconds)},
+                            {"time", time_of_day()},
+                            {"device", kernels_->in_host_memory ? kernels_->name : kernels_->device},
+                            {"memory_bytes", plan_.total()}});
   if (step.skipped) line.set("skipped", "a spike");
   log_->write(line);
   if (step.skipped)
     progress_->print(text("step %lld: left out, a spike: objective %.4g, gradient norm %.4g\n", (long long)step_ + 1,
                           objective.total(), norm));
   progress_->update(double(step_ + 1) / double(o_.steps),
-                    show_step({step_ + 1, o_.steps, time_left(), recent_loss_, pace_.tokens / pace_.seconds, norm}));
+                    show_step({step_ + 1, o_.steps, time_left(), recent_loss_, pace_.tokens / pace_.seconds,
+                               utilization(pace_.flops, pace_.seconds), norm}));
 }
 
 // After the step that is being logged, at the current time a row; later steps may take more passes.
@@ -229,15 +236,26 @@ static std::vector<Batch> first_tokens(const std::vector<Batch>& batches, double
   return part;
 }
 
-std::string show_held_out(int64_t step, const std::vector<PassResult>& results, int passes_trained) {
+// As the log has it. `bytes`: of the targets.
+static Json held_out_line(int64_t step, const std::vector<PassResult>& results, int64_t bytes) {
+  Json losses = Json::array(), bits = Json::array();
+  for (const PassResult& r : results) losses.items.push_back(r.loss), bits.items.push_back(bits_per_byte(r, bytes));
+  Json line = Json::object({{"step", step}, {"val_loss", losses}});
+  if (bytes > 0) line.set("val_bits_per_byte", bits);
+  return line;
+}
+
+std::string show_held_out(int64_t step, const std::vector<PassResult>& results, int passes_trained, int64_t bytes) {
   std::vector<std::string> words = {text("step %lld:", (long long)step), "held-out loss"};
   std::string passes;
   for (const PassResult& r : results)
     if (r.fused_passes < passes_trained) passes += (passes.empty() ? "" : ", ") + std::to_string(r.fused_passes);
   if (passes != "0") words.push_back("after " + passes + " fused passes");
   words.back() += ":";
+  double bits = 0;  // after the last of these
   for (const PassResult& r : results)
-    if (r.fused_passes < passes_trained) words.push_back(text("%.4f", r.loss));
+    if (r.fused_passes < passes_trained) words.push_back(text("%.4f", r.loss)), bits = bits_per_byte(r, bytes);
+  if (bits > 0) words.push_back(text("(%.4f bits a byte)", bits));
   return wrapped(words, 2);
 }
 
@@ -248,10 +266,9 @@ void Trainer::evaluate_held_out() {
   bool fused = feedback_trained() || schedule_->most_passes() > 1;
   ModelConfig shown_as = as_trained(model_->config, fused);
   std::vector<PassResult> results = evaluate_passes(*kernels_, shown_as, weights_->params(), part, {0, 1, 2, 3});
-  Json losses = Json::array();
-  for (const PassResult& r : results) losses.items.push_back(r.loss);
-  log_->write(Json::object({{"step", step_}, {"val_loss", losses}}));
-  progress_->print(show_held_out(step_, results, passes_trained()));
+  int64_t bytes = target_bytes(data_.tokenizer, part);
+  log_->write(held_out_line(step_, results, bytes));
+  progress_->print(show_held_out(step_, results, passes_trained(), data_.puzzles.empty() ? bytes : 0));
 }
 
 // The beginning of a held-out document: half of it, `most` tokens at most.
@@ -363,13 +380,13 @@ void Trainer::report() {
   std::vector<int> passes = parse_fused_passes("eval-passes", o_.eval_passes);
   Evaluation e = evaluate(*kernels_, shown_as, weights_->params(), data_.tokenizer, final_batches(passes.back()),
                           data_.puzzles, passes, EvaluationProgress(stdout).watch());
-  Json losses = Json::array();
-  for (const PassResult& r : e.passes) losses.items.push_back(r.loss);
-  if (step_ > first_step_ || !ends_with_table(o_.out + "/log.jsonl", step_))
-    log_->write(Json::object({{"step", step_}, {"val_loss", losses}, {"final", true}}));
-  write_file(o_.out + "/evaluation.json", write_json_indented(to_json(e, data_.puzzles)) + "\n");
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
+  double memory = double(usage.ru_maxrss) * 1024;
+  Json line = held_out_line(step_, e.passes, e.bytes);
+  line.set("final", true), line.set("peak_memory_bytes", memory);
+  if (step_ > first_step_ || !ends_with_table(o_.out + "/log.jsonl", step_)) log_->write(line);
+  write_file(o_.out + "/evaluation.json", write_json_indented(to_json(e, data_.puzzles)) + "\n");
   std::printf("\n%s\n", show_evaluation(e, data_.puzzles).c_str());
   std::vector<std::string> trained = {
       show_count(double(costs_.tokens)) + " tokens",
@@ -378,11 +395,13 @@ void Trainer::report() {
           text(" row-equivalents (%.2f rows a token)", costs_.rows / std::max(1.0, double(costs_.tokens))),
       text("%.2e FLOP", costs_.flops)};
   if (spikes_skipped_ > 0) trained.push_back(text("%lld spikes left out", (long long)spikes_skipped_));
+  double seconds = costs_.seconds - costs_before_.seconds;
+  std::string mfu;  // of this process's steps: those before may have run elsewhere
+  if (seconds > 0) mfu = text(", MFU %.0f %%", 100 * utilization(costs_.flops - costs_before_.flops, seconds));
   std::vector<std::string> took = {
       show_duration(costs_.seconds) +
-          text(" of steps (%.1f GFLOP/s)", costs_.flops / std::max(1e-9, costs_.seconds) / 1e9),
-      show_duration(seconds_now() - start) + " of final evaluation",
-      "peak memory " + show_bytes(double(usage.ru_maxrss) * 1024)};
+          text(" of steps (%.1f GFLOP/s%s)", costs_.flops / std::max(1e-9, costs_.seconds) / 1e9, mfu.c_str()),
+      show_duration(seconds_now() - start) + " of final evaluation", "peak memory " + show_bytes(memory)};
   std::printf("%s%s", named_line("trained", trained).c_str(), named_line("took", took).c_str());
   std::printf("talk     %s\n", talk_line().c_str());
 }

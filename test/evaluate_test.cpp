@@ -123,6 +123,17 @@ TEST(EvaluatePasses, NothingToScoreIsZero) {
   }
 }
 
+TEST(BitsPerByte, AreOfTheTextThatTheTargetsAreWhateverTheTokens) {
+  Tokenizer pairs(Pattern::none, {{'a', 'b'}}, {"<|endoftext|>"});  // ab is 256, the end of text 257
+  Batch batch = random_batch({5}, 11, 1);
+  batch.targets = {'a', 256, -1, 256, 257};
+  EXPECT_EQ(target_bytes(pairs, {batch, batch}), 2 * 5) << "an end of text is no text";
+  EXPECT_EQ(target_bytes(Tokenizer::ids_only(300, 257), {batch}), 0) << "ids' bytes are not known";
+  PassResult r = {.fused_passes = 0, .loss = std::log(2.0), .accuracy = 0, .update_norm = 0, .targets = 4};
+  EXPECT_DOUBLE_EQ(bits_per_byte(r, 5), 4.0 / 5) << "a bit for each of four targets";
+  EXPECT_EQ(bits_per_byte(r, 0), 0);
+}
+
 // --- Puzzles -------------------------------------------------------------------------------------------------------
 
 struct Answered {

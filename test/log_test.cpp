@@ -153,10 +153,13 @@ TEST(Progress, IsCutToTheTerminalsWidthAtEachDraw) {
 TEST(Progress, LosesItsBarAndThenTheLastPartsOfItsStatusWhereTheyDoNotFit) {
   Terminal terminal(80);
   Progress progress(terminal.out);
-  const StepNumbers step = {26936, 40000, "2 min 10 s", {0.748, 0.634, 0.624}, 38100, 1.44};
+  const StepNumbers step = {26936, 40000, "2 min 10 s", {0.748, 0.634, 0.624}, 38100, 0.41, 1.44};
   for (auto [columns, line] : std::vector<std::pair<int, std::string>>{
-           {101, "[#####>     ]  50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  |g| 1.44"},
-           {90, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  |g| 1.44"},
+           {108,
+            "[#####>     ]  50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  MFU 41 %  |g| "
+            "1.44"},
+           {94, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  MFU 41 %  |g| 1.44"},
+           {84, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s  MFU 41 %"},
            {80, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624  38.1 k tok/s"},
            {60, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634 0.624"},
            {59, " 50 %  26936/40000  2 min 10 s left  loss 0.748 0.634"},

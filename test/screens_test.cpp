@@ -77,6 +77,7 @@ TEST(Screens, OfHelpOfBenchFitTheTerminal) {
 // What differs between machines, as a word: memory, the device, times and rates.
 std::string machine_masked(std::string screen) {
   screen = masked(screen, "(\nmemory   )[^\n]*(\n [^\n]*)*", "$1MEMORY");
+  screen = masked(screen, "(\ndisk     )[^\n]*(\n [^\n]*)*", "$1DISK");
   screen = masked(screen, "(\ndevice   )[^\n]*(\n [^\n]*)*", "$1DEVICE");
   screen = masked(screen, "(\ntook     )[^\n]*(\n [^\n]*)*", "$1TIMES");
   return masked(screen, "\n[^\n]*30/30  [^\n]*", "\nSTATUS");
@@ -113,9 +114,9 @@ void draw(const Terminal& terminal, double fraction, const StepNumbers& step) {
 TEST(Screens, OfTheStatusLineFitTheTerminal) {
   for (unsigned short columns : kWidths) {
     Terminal terminal(columns);
-    draw(terminal, 0.42, {16800, 40000, "2 h 07 min", {2.3141}, 12345, 0.351});
-    draw(terminal, 0.42, {16800, 40000, "2 h 07 min", {2.3141, 2.281, 2.2774}, 12345, 0.351});
-    draw(terminal, 0.999, {999123, 1000000, "59 min 05 s", {10.25, 9.125, 9.0625}, 1.25e6, 123.45});
+    draw(terminal, 0.42, {16800, 40000, "2 h 07 min", {2.3141}, 12345, 0.41, 0.351});
+    draw(terminal, 0.42, {16800, 40000, "2 h 07 min", {2.3141, 2.281, 2.2774}, 12345, 0.41, 0.351});
+    draw(terminal, 0.999, {999123, 1000000, "59 min 05 s", {10.25, 9.125, 9.0625}, 1.25e6, 0.41, 123.45});
     expect_screen("status", columns, on_screen(terminal.seen()));
   }
 }

@@ -170,11 +170,23 @@ TEST(Train, ShowsHeldOutLossesOfThePassesThatWereTrainedAndLogsAll) {
 TEST(Train, DrawsABarOnATerminal) {
   Bench bench;
   Setting setting;
-  setting.terminal = true;
+  setting.terminal = true, setting.columns = 120;
   Ran ran = run("train", bench.tiny("out", 60), setting);
   EXPECT_EQ(ran.status, 0);
   EXPECT_TRUE(has(ran.out, "\r[") && has(ran.out, "] 100 %") && has(ran.out, " tok/s") && has(ran.out, "\x1b[K"))
       << ran.out;
+}
+
+TEST(Train, ThatNeedsMoreMemoryThanThereIsSaysWhichFlagsTakeLess) {
+  Bench bench;
+  Words large = {"--model", "fbt-1b", "--width", "262144"};
+  for (const auto& [more, part] : std::vector<std::pair<Words, std::string>>{
+           {{},
+            "take a smaller --batch (with --batch-tokens 64 the steps stay the same), --recompute block, a smaller"},
+           {{"--recompute", "block"}, "the steps stay the same), a smaller --model or --seq"}}) {
+    Words words = {"--data", bench.text(), "--seq", "32", "--batch", "2", "--vocab", "300", "--out", bench / "out"};
+    expect_refused(run("train", words + large + more), "train", part);
+  }
 }
 
 TEST(Train, LogsEveryStepAndEveryEvaluationAsOneObject) {
@@ -183,15 +195,22 @@ TEST(Train, LogsEveryStepAndEveryEvaluationAsOneObject) {
   expect_whole_log(bench, "out", 30);
   size_t evaluations = 0;
   int64_t tokens = 0;
+  double flops = 0;
   for (const Json& line : bench.log("out")) {
     if (const Json* losses = line.find("val_loss")) {
       ++evaluations;
       EXPECT_GE(losses->items.size(), 4u) << "by number of fused passes";
+      EXPECT_EQ(line.get("val_bits_per_byte", "log").items.size(), losses->items.size());
+      EXPECT_EQ(line.find("peak_memory_bytes") != nullptr, line.find("final") != nullptr);
       continue;
     }
     EXPECT_EQ(line.get("loss_per_pass", "log").items.size(), size_t(line.get_int("passes", "log")));
-    for (const char* name : {"loss", "objective", "grad_norm", "lr", "tokens_per_s", "ms"})
+    for (const char* name : {"loss", "objective", "grad_norm", "lr", "tokens_per_s", "ms", "mfu", "memory_bytes"})
       EXPECT_GT(line.get_number(name, "log"), 0) << name;
+    EXPECT_TRUE(has(line.get_string("device", "log"), "cpu-")) << "what it ran on";
+    EXPECT_EQ(line.get_string("time", "log").size(), std::string("2026-01-31T23:59:59Z").size());
+    EXPECT_GT(line.get_number("flops", "log"), flops) << "so are operations";
+    flops = line.get_number("flops", "log");
     EXPECT_GE(line.get_number("z_loss", "log"), 0);
     EXPECT_GT(line.get_int("tokens", "log"), tokens) << "tokens are counted over the run";
     tokens = line.get_int("tokens", "log");
