@@ -4,6 +4,8 @@
 # make sanitize   the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make bench      ./bench, which measures the kernels beside the machine's peak
 # make fuzz       build/fuzz/NAME, libFuzzer on the parser of that name (test/fuzz/; needs clang)
+# make install    the programs as fullband-train …, the library, its headers and fullband.pc (docs/library.md), below PREFIX
+#                 (/usr/local), and that below DESTDIR where one is given; make uninstall takes them away
 # make cuda       compiles the CUDA kernels for all architectures that are meant, and warns of nothing
 # make clean
 # Every core is used (-jN: N at once); V=1 shows whole commands.
@@ -201,6 +203,34 @@ $(BUILD)/parsers.a: $(PARSERS)
 	@rm -f $@
 	@ar rcs $@ $^
 
+PREFIX ?= /usr/local
+HEADERS := $(wildcard include/*.h)
+INSTALLED_PROGRAMS := $(PROGRAMS:%=bin/fullband-%)
+INSTALLED := $(INSTALLED_PROGRAMS) lib/libfullband.a lib/pkgconfig/fullband.pc $(HEADERS:include/%=include/fullband/%)
+ROOT = $(DESTDIR)$(abspath $(PREFIX))
+define PKG_CONFIG
+prefix=$(abspath $(PREFIX))
+libdir=$${prefix}/lib
+includedir=$${prefix}/include
+
+Name: fullband
+Description: Trains and decodes full-bandwidth transformers
+Version: $(shell sed -n 's/.*kVersion = "\(.*\)".*/\1/p' include/program.h)
+Cflags: -std=c++20 -pthread -I$${includedir}
+Libs: -L$${libdir} -lfullband -pthread $(CUDA_LDFLAGS)
+endef
+export PKG_CONFIG
+install: all
+	@mkdir -p '$(ROOT)/bin' '$(ROOT)/lib/pkgconfig' '$(ROOT)/include/fullband'
+	@for name in $(PROGRAMS); do install -m 755 $(PLACE)$$name "$(ROOT)/bin/fullband-$$name" || exit 1; done
+	@install -m 644 $(LIBRARY) '$(ROOT)/lib'
+	@install -m 644 $(HEADERS) '$(ROOT)/include/fullband'
+	@echo "$$PKG_CONFIG" >'$(ROOT)/lib/pkgconfig/fullband.pc'
+	@echo 'installed $(INSTALLED_PROGRAMS:bin/%=%), the library and its headers in $(ROOT)'
+uninstall:
+	@cd '$(ROOT)' && rm -f $(INSTALLED) && if [ -d include/fullband ]; then rmdir include/fullband; fi
+	@echo 'took Fullband out of $(ROOT)'
+
 clean:
 	rm -rf build $(PROGRAMS) bench
 
@@ -208,5 +238,5 @@ MISSING := $(foreach goal,$(or $(MAKECMDGOALS),all),$(COMPILED_$(goal)))
 MISSING := $(filter-out $(wildcard $(MISSING)),$(sort $(MISSING)))
 -include $(wildcard $(addprefix $(BUILD)/,*.d test/*.d test/*/*.d cpu/*/*.d emulated/*.d emulated/simt/*.d cuda/*.d cuda/*/*.d))
 FORCE:
-.PHONY: all test test-long sanitize fuzz fuzzers clean gtest cuda cuda-compiler FORCE
+.PHONY: all install uninstall test test-long sanitize fuzz fuzzers clean gtest cuda cuda-compiler FORCE
 .SECONDARY:

@@ -19,6 +19,7 @@ enum class DecodeMode { standard, soft, fused, sequential };
 const char* name_of(DecodeMode);
 std::string capitals_of(DecodeMode);  // its name as tables have it
 DecodeMode decode_mode_named(const std::string&);
+void require_mode(const ModelConfig&, DecodeMode);  // fails where the model has no feedback for it
 
 struct DecoderLimits {
   int sequences = 1;

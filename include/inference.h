@@ -1,13 +1,15 @@
-// A checkpoint made ready to decode: its tokenizer, its weights on a device, and a decoder.
+// A checkpoint made ready to decode: its tokenizer, its weights on a device, and a decoder. What programs that link the
+// library begin with (docs/library.md).
 //
-//   Inference model(find_checkpoint("out"), {});
-//   generate(model.decoder(), model.tokenizer(), {model.tokenizer().encode("It was")}, 0, {}, say, interrupted);
+//   Inference model("out");
+//   std::string more = model.continue_text("It was", {.mode = model.best_mode()}).text;
 #pragma once
 #include <memory>
 #include <string>
 
 #include "checkpoint.h"
 #include "decode.h"
+#include "generate.h"
 #include "model.h"
 #include "tokenizer.h"
 
@@ -21,7 +23,16 @@ struct InferenceOptions {
 class Inference {
  public:
   // Fails where memory does not suffice, or something does not fit together.
-  Inference(const Checkpoint&, const InferenceOptions&);
+  explicit Inference(const Checkpoint&, const InferenceOptions& = {});
+  // A checkpoint's folder, or a run's, of which the newest sound one is meant.
+  explicit Inference(const std::string& path, const InferenceOptions& = {});
+
+  DecodeMode best_mode() const { return best_mode_; }  // soft, or standard where no feedback is trained
+  // A prompt's new text; say(0, piece) gets it while it comes about. Fails where the prompt is longer than the context.
+  Continuation continue_text(const std::string& prompt, const Generation&, const Say& say = nullptr);
+  // Natural logarithms of the probabilities of the continuation's tokens, each after the prompt and the tokens before it.
+  // They are encoded apart from the prompt's, and together at most the context and one.
+  std::vector<double> score_text(const std::string& prompt, const std::string& continuation, DecodeMode);
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const ModelConfig& config() const { return config_; }
@@ -31,6 +42,7 @@ class Inference {
 
  private:
   ModelConfig config_;
+  DecodeMode best_mode_;
   Tokenizer tokenizer_;
   const Kernels& kernels_;
   std::unique_ptr<Model> model_;

@@ -12,20 +12,20 @@ constexpr const char* kVersion = "0.1.0";
 std::string version_line();
 
 // Makes ready what a program relies on: standard streams that are open, a full disk that is an error and not a signal,
-// and output that is known to have been written when the program ends with status 0. `name` starts messages.
-void begin_program(const char* name);
+// and output that is known to have been written when the program ends with status 0.
+void begin_program(const char* argv0);
 // A user's mistake as a line on stderr, with where the flags stand that it names and nobody typed.
-void say_mistake(const char* name, const std::string& what);
+void say_mistake(const std::string& what);
 
 template <class Body>
-int run_program(const char* name, Body body) {
-  begin_program(name);
+int run_program(const char* argv0, Body body) {
+  begin_program(argv0);
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: out of memory\n", name);
+    say_mistake("out of memory");
   } catch (const std::exception& e) {
-    say_mistake(name, e.what());
+    say_mistake(e.what());
   }
   return 1;
 }
@@ -36,7 +36,9 @@ int start_threads(int wanted);
 
 // A word as a shell takes it: 'it'\''s'; words of plain characters stay as they are.
 std::string shell_word(const std::string& word);
-// The command that starts another program of ours, which lies beside the one that was started as `argv0`.
-std::string sibling(const std::string& argv0, const std::string& name);
+// The command that starts another program of ours, which lies beside the one that was started.
+std::string sibling(const std::string& name);
+// Our text, which calls a program ./train, as the user has to: where they are installed it is fullband-train.
+std::string as_started(std::string text);
 // Text for a terminal: control characters but \n and \t, and bytes that are not UTF-8, become ·.
 std::string visible(const std::string& text);

@@ -28,13 +28,8 @@ std::vector<Flags::Idle> idle_text_flags(const Request&);
 void resolve(Request&, const ModelConfig&, DecodeMode best);
 std::vector<std::string> split_stops(const std::string& stops);  // a|b, with \n, \\ and \|
 
-// A prompt's tokens; of nothing: end-of-text, from which a new text begins. `which` names it in messages. Fails where it is
-// longer than the context.
-std::vector<int> prompt_tokens(const std::string& prompt, const std::string& which, const Tokenizer&,
-                               const ModelConfig&);
-
 // A text with all that is known of it, for programs.
-Json to_json(const Continuation&, const std::string& text, const Generation&);
+Json to_json(const Continuation&, const Generation&);
 
 // Answers a line of JSON that asks for a text, or for the score of one (docs/formats.md), by one object; `defaults` has
 // what the line leaves out, `where` names it in messages. Whatever is wrong with it is said in the answer.

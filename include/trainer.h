@@ -22,7 +22,6 @@
 #include "training_data.h"
 
 struct TrainOptions {
-  std::string program = "./train";  // as it was started
   // Model
   std::string preset = "nano", fusion = "gate", plain_input = "raw";
   ModelConfig model;

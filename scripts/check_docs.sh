@@ -44,6 +44,9 @@ sh scripts/data/*|downloads a data set
 *--device cuda*|needs a GPU
 *--dtype bf16*|needs a GPU
 make CUDA=1*|needs nvcc
+*make install*|writes into the home folder
+g++*fullband*|needs the installed library
+./example*|needs the installed library
 *scripts/check_docs.sh*|is what runs
 make test-long*|runs another script whatever make is asked
 '
@@ -57,7 +60,7 @@ iconv -f UTF-8 -t UTF-16LE README.md | tee train.bin >val.bin # numbers of 16 bi
 # How the lines of a block of commands begin, as a regular expression.
 begins='^(\./[a-z]+|make|sh|bash|python3|cat|zcat|gzip|head|printf|echo|mkdir|rm|git|[a-z]*[+][+]|[A-Z_]+=[^ ]*)( |$)'
 # Flags in the text that are other programs'.
-foreign=' --gtest_filter '
+foreign=' --gtest_filter --cflags --libs '
 programs='train sample eval tokenize bench'
 subcommands='train encode decode data import inspect'
 
@@ -91,6 +94,7 @@ commit_all "$work/tree"
 help_of() { # WORDS…
   case $1 in
   ./tokenize) case " $subcommands " in *" $2 "*) set -- "$1" "$2" ;; *) set -- "$1" ;; esac ;;
+  ./example) return ;;
   ./*) set -- "$1" ;;
   sh) set -- sh "$2" ;;
   python3) sed 's/"--/ --/g' "$2"; return ;;

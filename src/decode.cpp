@@ -24,6 +24,11 @@ static void cut(Cutter& cutter, DecoderBuffers& b, const ModelConfig& c, Decoder
   b.cached_gates = c.fusion == Fusion::gate ? cutter.acts(gate_rows(c) * D) : nullptr;
 }
 
+void require_mode(const ModelConfig& config, DecodeMode mode) {
+  if (config.fusion == Fusion::none && mode != DecodeMode::standard)
+    fail("mode %s needs a model with feedback; this one has none", name_of(mode));
+}
+
 void Decoder::plan_memory(Plan& plan, const Kernels& run, const ModelConfig& config, DecoderLimits limits) {
   DecoderBuffers unused;
   Cutter count(run);

@@ -94,7 +94,7 @@ Flags::Flag Flags::named(const std::string& name, const std::string& kind, const
   Flag flag;
   flag.name = name;
   flag.kind = kind;
-  flag.help = help;
+  flag.help = as_started(help);
   return flag;
 }
 
@@ -495,14 +495,14 @@ static std::string help_line(const std::string& left, const std::string& right) 
 
 std::string show_examples(const std::vector<std::string>& commands) {
   std::string shown = commands.empty() ? "" : "Examples\n";
-  for (const std::string& command : commands) shown += "  " + command + "\n";
+  for (const std::string& command : commands) shown += "  " + as_started(command) + "\n";
   return shown + (commands.empty() ? "" : "\n");
 }
 
 std::string Flags::help() const {
   std::string words = words_ ? " " + words_name_ : "";
-  std::string result =
-      wrapped({"Usage:", program_ + words, "[--flag value | --flag=value]..."}, 7) + "\n" + wrapped({summary_}, 0);
+  std::string result = wrapped({"Usage:", as_started(program_) + words, "[--flag value | --flag=value]..."}, 7) + "\n" +
+                       wrapped({as_started(summary_)}, 0);
   std::string section;
   result += "\n" + show_examples(examples_);
   if (words_) result += help_line(words_name_, words_help_) + "\n";

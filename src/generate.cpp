@@ -72,11 +72,26 @@ static std::string shown(const Tokenizer& tokenizer, int token) {
   return token < tokenizer.vocab() ? tokenizer.decode({token}) : text("<%d>", token);
 }
 
+std::vector<int> prompt_tokens(const std::string& prompt, const std::string& which, const Tokenizer& tokenizer,
+                               const ModelConfig& config) {
+  std::vector<int> tokens;
+  if (!prompt.empty()) tokens = tokenizer.encode(prompt);
+  if (tokens.empty() && config.end_of_text < 0)
+    fail("%s is empty, and this model has no end-of-text to begin with: give it some text", which.c_str());
+  if (tokens.empty()) tokens = {config.end_of_text};
+  if (int(tokens.size()) > config.context)
+    fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), config.context);
+  return tokens;
+}
+
 std::vector<Continuation> generate(Decoder& decoder, const Tokenizer& tokenizer,
                                    const std::vector<std::vector<int>>& prompts, int64_t first_number,
-                                   const Generation& g, const std::function<void(int, const std::string&)>& say,
-                                   const std::function<bool()>& interrupted) {
+                                   const Generation& g, const Say& say, const std::function<bool()>& interrupted) {
   std::vector<Continuation> said(prompts.size());
+  auto add = [&](int i, const std::string& piece) {
+    said[i].text += piece;
+    if (say) say(i, piece);
+  };
   std::vector<Speaker> speakers(prompts.size(), Speaker(g.stops));
   auto most = [&](int i) { return g.most.empty() ? g.tokens : g.most[size_t(i)]; };
   std::vector<int> live;
@@ -88,7 +103,7 @@ std::vector<Continuation> generate(Decoder& decoder, const Tokenizer& tokenizer,
     for (int i : live) keys.push_back(random_key(g.seed, Purpose::sampling, first_number + i, decoder.position(i)));
     std::vector<int> sampled = decoder.sample(live, g.sampling, keys), next, tokens;
     const float* logits = g.logprobs ? decoder.logits(live) : nullptr;
-    bool stop_now = interrupted();
+    bool stop_now = interrupted && interrupted();
     for (size_t j = 0; j < live.size(); ++j) {
       int i = live[j], position = decoder.position(i), token = sampled[j];
       Continuation& text = said[i];
@@ -96,7 +111,7 @@ std::vector<Continuation> generate(Decoder& decoder, const Tokenizer& tokenizer,
       if (logits)
         text.logprobs.push_back(log_probability(logits + j * size_t(decoder.vocab()), decoder.vocab(), token));
       bool ended = token == decoder.end_of_text();
-      if (!ended) say(i, speakers[i].push(shown(tokenizer, token)));
+      if (!ended) add(i, speakers[i].push(shown(tokenizer, token)));
       bool done = true;
       if (ended)
         text.ending = Ending::end_of_text;
@@ -111,7 +126,7 @@ std::vector<Continuation> generate(Decoder& decoder, const Tokenizer& tokenizer,
       else
         done = false;
       if (done)
-        say(i, speakers[i].flush());
+        add(i, speakers[i].flush());
       else
         next.push_back(i), tokens.push_back(token);
     }
@@ -129,6 +144,9 @@ double log_probability(const float* logits, int vocab, int token) {
 
 std::vector<double> score(Decoder& decoder, const std::vector<int>& prompt, const std::vector<int>& continuation,
                           DecodeMode mode, int prefill_passes) {
+  if (prompt.size() + continuation.size() > size_t(decoder.context()) + 1)
+    fail("prompt and continuation have %zu tokens; this model's context is %d", prompt.size() + continuation.size(),
+         decoder.context());
   std::vector<double> scores;
   decoder.prefill({prompt}, mode, prefill_passes);
   for (size_t i = 0; i < continuation.size(); ++i) {

@@ -11,6 +11,7 @@ static const Kernels& kernels_for_weights(const InferenceOptions& o) {
 
 Inference::Inference(const Checkpoint& checkpoint, const InferenceOptions& o)
     : config_(read_config(checkpoint)),
+      best_mode_(feedback_is_trained(checkpoint, config_) ? DecodeMode::soft : DecodeMode::standard),
       tokenizer_(read_tokenizer(checkpoint, config_.vocab, config_.end_of_text, o.tokenizer)),
       kernels_(kernels_for_weights(o)) {
   DecoderLimits limits{o.sequences, 256, config_.context};
@@ -24,4 +25,18 @@ Inference::Inference(const Checkpoint& checkpoint, const InferenceOptions& o)
   if (o.weights == "bf16") round_to_bf16(*model_);
   weights_ = std::make_unique<Weights>(kernels_, *model_);
   decoder_ = std::make_unique<Decoder>(kernels_, config_, weights_->params(), limits);
+}
+
+Inference::Inference(const std::string& path, const InferenceOptions& o) : Inference(find_checkpoint(path), o) {}
+
+Continuation Inference::continue_text(const std::string& prompt, const Generation& g, const Say& say) {
+  require_mode(config_, g.mode);
+  return generate(decoder(), tokenizer_, {prompt_tokens(prompt, "the prompt", tokenizer_, config_)}, 0, g, say,
+                  nullptr)[0];
+}
+
+std::vector<double> Inference::score_text(const std::string& prompt, const std::string& continuation, DecodeMode mode) {
+  require_mode(config_, mode);
+  std::vector<int> before = prompt_tokens(prompt, "the prompt", tokenizer_, config_);
+  return score(decoder(), before, tokenizer_.encode(continuation), mode);
 }

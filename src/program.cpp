@@ -17,7 +17,10 @@
 #include "signals.h"
 #include "utf8.h"
 
-static const char* program_name = "";
+static std::string argv0 = "./program";
+
+static std::string own_name() { return argv0.substr(argv0.rfind('/') + 1); }  // npos + 1 = 0
+constexpr std::string_view kInstalled = "fullband-";                          // how installed programs begin
 
 // What was printed may be waiting in a buffer, and what was written may have met a full disk: status 0 would be a lie.
 // That a reader has gone away is no mistake.
@@ -25,13 +28,13 @@ static void finish_output() {
   bool failed = std::fflush(stdout) != 0;
   int reason = failed ? errno : 0;
   if ((!failed && !std::ferror(stdout)) || reason == EPIPE || stop_signal() == SIGPIPE) return;
-  std::fprintf(stderr, "%s: cannot write to standard output%s%s\n", program_name, reason ? ": " : "",
+  std::fprintf(stderr, "%s: cannot write to standard output%s%s\n", own_name().c_str(), reason ? ": " : "",
                reason ? std::strerror(reason) : "");
   _exit(1);
 }
 
-void begin_program(const char* name) {
-  program_name = name;
+void begin_program(const char* started) {
+  if (started) argv0 = started;
   // Where one is closed, the next file that is opened would take its place, and be printed into.
   for (int fd = 0; fd <= 2; ++fd)
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDWR);
@@ -41,8 +44,8 @@ void begin_program(const char* name) {
   std::atexit(finish_output);
 }
 
-void say_mistake(const char* name, const std::string& what) {
-  std::fprintf(stderr, "%s: %s%s\n", name, what.c_str(), places_of_flags(what).c_str());
+void say_mistake(const std::string& what) {
+  std::fprintf(stderr, "%s: %s%s\n", own_name().c_str(), as_started(what).c_str(), places_of_flags(what).c_str());
 }
 
 std::string version_line() {
@@ -89,9 +92,18 @@ std::string shell_word(const std::string& word) {
   return plain ? word : "'" + quoted + "'";
 }
 
-std::string sibling(const std::string& argv0, const std::string& name) {
-  size_t slash = argv0.rfind('/');
-  return slash == std::string::npos ? name : shell_word(argv0.substr(0, slash + 1) + name);
+std::string sibling(const std::string& name) {
+  std::string folder = argv0.substr(0, argv0.rfind('/') + 1),
+              prefix(own_name().starts_with(kInstalled) ? kInstalled : "");
+  return shell_word(folder + prefix + name);
+}
+
+std::string as_started(std::string text) {
+  if (!own_name().starts_with(kInstalled)) return text;
+  for (const char* name : {"./train", "./sample", "./eval", "./tokenize", "./bench"})
+    for (size_t at = 0; (at = text.find(name, at)) != text.npos; ++at)
+      if (at == 0 || std::strchr(" \n(;|\"", text[at - 1])) text.replace(at, 2, kInstalled);
+  return text;
 }
 
 std::string visible(const std::string& text) {

@@ -50,22 +50,9 @@ std::vector<std::string> split_stops(const std::string& stops) {
 void resolve(Request& r, const ModelConfig& config, DecodeMode best) {
   Generation& g = r.generation;
   g.mode = r.mode.empty() ? best : decode_mode_named(r.mode);
-  if (config.fusion == Fusion::none && g.mode != DecodeMode::standard)
-    fail("mode %s needs a model with feedback; this one has none", name_of(g.mode));
+  require_mode(config, g.mode);
   g.seed = uint64_t(r.seed), g.logprobs = r.logprobs;
   if (!r.stop.empty()) g.stops = split_stops(r.stop);
-}
-
-std::vector<int> prompt_tokens(const std::string& prompt, const std::string& which, const Tokenizer& tokenizer,
-                               const ModelConfig& config) {
-  std::vector<int> tokens;
-  if (!prompt.empty()) tokens = tokenizer.encode(prompt);
-  if (tokens.empty() && config.end_of_text < 0)
-    fail("%s is empty, and this model has no end-of-text to begin with: give it some text", which.c_str());
-  if (tokens.empty()) tokens = {config.end_of_text};
-  if (int(tokens.size()) > config.context)
-    fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), config.context);
-  return tokens;
 }
 
 // --- JSON
@@ -132,9 +119,6 @@ std::vector<int> tokens_of(const Request& r, const Inference& model) {
 
 Json score_of(Inference& model, const Request& r, const std::vector<int>& prompt) {
   std::vector<int> tokens = model.tokenizer().encode(r.continuation);
-  if (prompt.size() + tokens.size() > size_t(model.config().context) + 1)
-    fail("prompt and continuation have %zu tokens; this model's context is %d", prompt.size() + tokens.size(),
-         model.config().context);
   std::vector<double> each = score(model.decoder(), prompt, tokens, r.generation.mode, r.generation.prefill_passes);
   return Json::object({{"logprob", std::accumulate(each.begin(), each.end(), 0.0)},
                        {"tokens", array_of(tokens)},
@@ -144,8 +128,8 @@ Json score_of(Inference& model, const Request& r, const std::vector<int>& prompt
 
 }  // namespace
 
-Json to_json(const Continuation& c, const std::string& text, const Generation& g) {
-  Json json = Json::object({{"text", text},
+Json to_json(const Continuation& c, const Generation& g) {
+  Json json = Json::object({{"text", c.text},
                             {"finish_reason", finish_reason(c.ending)},
                             {"tokens", array_of(c.tokens)},
                             {"mode", name_of(g.mode)}});
@@ -198,14 +182,12 @@ Json answer_request(Inference& model, const std::string& line, const Request& de
     resolve(r, model.config(), best);
     refuse_idle_members(json, r, where);
     std::vector<int> prompt = tokens_of(r, model);
-    std::string text;
     if (r.scores)
       answer = score_of(model, r, prompt);
     else
-      answer = to_json(generate(
-                           model.decoder(), model.tokenizer(), {prompt}, r.number, r.generation,
-                           [&](int, const std::string& piece) { text += piece; }, interrupted)[0],
-                       text, r.generation);
+      answer = to_json(
+          generate(model.decoder(), model.tokenizer(), {prompt}, r.number, r.generation, nullptr, interrupted)[0],
+          r.generation);
   } catch (const Error& e) {
     answer = Json::object({{"error", e.what()}});
   }

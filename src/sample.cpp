@@ -91,11 +91,10 @@ class Speaker {
   void one(const std::string& prompt, const std::string& which) {
     std::vector<int> tokens = tokens_of(prompt, which);
     if (o_.echo) show(prompt);
-    std::string said;
-    Continuation text = stream(prompt, tokens, 0, &said);
+    Continuation text = stream(prompt, tokens, 0);
     show("\n");
     tell_of_context(text.ending, which);
-    if (answers_) tell_what_is_right(prompt, said);
+    if (answers_) tell_what_is_right(prompt, text.text);
   }
 
   // Many prompts, some at a time; each text is printed when its group is done, in the file's order.
@@ -107,12 +106,11 @@ class Speaker {
       size_t end = std::min(prompts.size(), first + size_t(o_.batch));
       Generation g = o_.request.generation;
       for (size_t i = first; i < end; ++i) g.most.push_back(most_tokens(prompts[i]));
-      std::vector<std::string> said(end - first);
-      std::vector<Continuation> texts = generate(
-          model_.decoder(), model_.tokenizer(), {tokens.begin() + first, tokens.begin() + end}, int64_t(first), g,
-          [&](int i, const std::string& piece) { said[size_t(i)] += piece; }, interrupted);
+      std::vector<Continuation> texts =
+          generate(model_.decoder(), model_.tokenizer(), {tokens.begin() + first, tokens.begin() + end}, int64_t(first),
+                   g, nullptr, interrupted);
       for (size_t i = first; i < end; ++i) {
-        print(prompts[i], texts[i - first], said[i - first], int64_t(i));
+        print(prompts[i], texts[i - first], int64_t(i));
         tell_of_context(texts[i - first].ending, which(i));
       }
     }
@@ -130,8 +128,7 @@ class Speaker {
         std::fprintf(stderr, "[too long: %zu tokens; the context is %d]\n", length, model_.config().context);
         continue;
       }
-      std::string said;
-      Continuation text = stream(line, tokens_of(line, "the line"), number, &said);
+      Continuation text = stream(line, tokens_of(line, "the line"), number);
       show("\n");
       std::fprintf(stderr, "[%s]\n", describe(text.ending));
     }
@@ -147,15 +144,15 @@ class Speaker {
     if (answers_) puzzle = read_question(prompt);
     return puzzle ? tokenize(*puzzle, model_.tokenizer()).answers[0].length : o_.request.generation.tokens;
   }
-  Continuation stream(const std::string& prompt, const std::vector<int>& tokens, int64_t number, std::string* said) {
+  Continuation stream(const std::string& prompt, const std::vector<int>& tokens, int64_t number) {
     Generation g = o_.request.generation;
     g.most = {most_tokens(prompt)};
-    auto say = [&](int, const std::string& piece) { show(piece), *said += piece; };
+    auto say = [](int, const std::string& piece) { show(piece); };
     return generate(model_.decoder(), model_.tokenizer(), {tokens}, number, g, say, interrupted)[0];
   }
-  void print(const std::string& prompt, const Continuation& text, const std::string& said, int64_t number) const {
-    if (!o_.json) return show((o_.echo ? prompt : "") + said + "\n");
-    Json json = to_json(text, said, o_.request.generation);
+  void print(const std::string& prompt, const Continuation& text, int64_t number) const {
+    if (!o_.json) return show((o_.echo ? prompt : "") + text.text + "\n");
+    Json json = to_json(text, o_.request.generation);
     std::vector<std::pair<std::string, Json>> first = {{"number", number}};
     if (o_.echo) first.push_back({"prompt", prompt});
     json.members.insert(json.members.begin(), first.begin(), first.end());
@@ -243,7 +240,7 @@ Quiz quiz_for(const TaskMix& mix, const Checkpoint& checkpoint, const Inference&
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program("sample", [&] {
+  return run_program(argv[0], [&] {
     SampleOptions o;
     Flags flags("./sample",
                 "Continues prompts with a trained model. On a terminal without a prompt it converses, or asks puzzles "

@@ -59,8 +59,9 @@ std::vector<std::pair<std::string, std::string>> flags_of_run(const Flags& flags
 
 // They as a file for --config, in which the others follow from those that were given.
 std::string conf_text(const Flags& flags, const std::set<std::string>& given, bool trains_tokenizer) {
-  std::string lines =
-      "# The flags of this run; ./train --config takes this file. What stands behind a # was not given, but follows.\n";
+  std::string lines = as_started(
+      "# The flags of this run; ./train --config takes this file. What stands behind a # was not given, but "
+      "follows.\n");
   for (const auto& [name, value] : flags_of_run(flags, trains_tokenizer)) {
     std::string quoted;
     for (char c : value)

@@ -27,8 +27,6 @@
 
 namespace {
 
-std::string program = "tokenize";  // as it was started
-
 void say(const char* name, const std::string& what) { std::printf("%-10s %s", name, wrapped({what}, 11).c_str()); }
 // Not divided: it is copied.
 void say_command(const char* name, const std::string& command) { std::printf("%-10s %s\n", name, command.c_str()); }
@@ -419,7 +417,7 @@ int data(int argc, char** argv) {
   }
   say(r.found ? "complete" : "took",
       r.found ? "since before: nothing was to be done" : show_duration(seconds_now() - start));
-  say_command("train on", sibling(program, "train") + " --data " + shell_word(o.out));
+  say_command("train on", sibling("train") + " --data " + shell_word(o.out));
   return 0;
 }
 
@@ -444,7 +442,7 @@ int import(int argc, char** argv) {
   if (o.files.empty()) fail("import: give files of token ids: ./tokenize import RAW... --out FOLDER");
   if (o.out.empty()) fail("import: give the folder to write to: --out FOLDER");
   import_token_ids(o);
-  say_command("train on", sibling(program, "train") + " --data " + shell_word(o.out));
+  say_command("train on", sibling("train") + " --data " + shell_word(o.out));
   return 0;
 }
 
@@ -529,17 +527,16 @@ const std::vector<std::string> kExamples = {"./tokenize data book.txt --out data
                                             "./train --data data/book --model micro --out runs/micro"};
 
 void print_commands() {
-  std::printf("Usage: ./tokenize SUBCOMMAND ...\n\n%s%s", wrapped({kSummary}, 0).c_str(),
-              ("\n" + show_examples(kExamples)).c_str());
+  std::printf("%s\n\n%s%s", as_started("Usage: ./tokenize SUBCOMMAND ...").c_str(),
+              wrapped({as_started(kSummary)}, 0).c_str(), ("\n" + show_examples(kExamples)).c_str());
   for (const auto& command : kCommands) std::printf("  %-10s %s", command.name, wrapped({command.summary}, 13).c_str());
-  std::printf("\n%s", wrapped({"./tokenize SUBCOMMAND --help shows its flags."}, 0).c_str());
+  std::printf("\n%s", wrapped({as_started("./tokenize SUBCOMMAND --help shows its flags.")}, 0).c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program("tokenize", [&] {
-    if (argc > 0) program = argv[0];
+  return run_program(argv[0], [&] {
     std::string name = argc > 1 ? argv[1] : "--help";
     std::vector<std::string> names;
     for (const auto& command : kCommands) {

@@ -4,9 +4,8 @@
 #include "trainer.h"
 
 int main(int argc, char** argv) {
-  return run_program("train", [&] {
+  return run_program(argv[0], [&] {
     TrainOptions options;
-    options.program = argc > 0 ? argv[0] : "train";
     Flags flags("./train", "Trains a full-bandwidth transformer, or a plain one, and shows what its feedback does.");
     add_train_flags(flags, options);
     flags.examples({"./train                           # the built-in corpus",

@@ -299,10 +299,7 @@ void Trainer::show_sample() {
   Decoder decoder(*kernels_, model_->config, weights_->params(), {1, 64, o_.model.context});
   Generation g;
   g.mode = mode, g.tokens = 64, g.sampling.temperature = 0.8f, g.seed = uint64_t(o_.seed);
-  std::string said;
-  generate(
-      decoder, data_.tokenizer, {prompt}, step_, g, [&](int, const std::string& piece) { said += piece; },
-      [] { return false; });
+  std::string said = generate(decoder, data_.tokenizer, {prompt}, step_, g, nullptr, nullptr)[0].text;
   std::string shown;
   for (char c : visible(data_.tokenizer.decode(prompt) + "│" + said))
     shown += c == '\n' ? std::string("⏎") : std::string(1, c);
@@ -325,7 +322,7 @@ bool Trainer::run() {
     if (stop && step_ < o_.steps) {
       progress_->finish();
       std::printf("stopped at step %lld; continue with: %s --resume --out %s\n", (long long)step_,
-                  sibling(o_.program, "train").c_str(), shell_word(o_.out).c_str());
+                  sibling("train").c_str(), shell_word(o_.out).c_str());
       return false;
     }
   }
@@ -358,7 +355,7 @@ std::string Trainer::first_prompt() const {
 }
 
 std::string Trainer::talk_line() const {
-  std::string command = sibling(o_.program, "sample") + " --model " + shell_word(o_.out);
+  std::string command = sibling("sample") + " --model " + shell_word(o_.out);
   if (data_.made && !main_tasks(parse_task_mix(o_.data)).empty()) return command;  // it asks puzzles
   std::string prompt = first_prompt();
   return command + (feedback_trained() ? " --mode soft" : " --mode standard") +
