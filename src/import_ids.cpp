@@ -175,4 +175,5 @@ void import_token_ids(const ImportOptions& o) {
   for (const Tokens& raw : inputs) import_ids(raw, {o.out, split_of(raw), raw.bits(), o.shard_tokens}, progress);
   progress.finish();
   write_record(o.out, now, true);
+  record_checksums(o.out);
 }

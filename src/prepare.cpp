@@ -220,6 +220,7 @@ class Preparation {
     if (counts_.complete) {
       reader_.resume(inputs_then_, position_);  // are the inputs what they were?
       if (!file_exists(path("tokenizer.json"))) write_file(path("tokenizer.json"), tokenizer_json_);
+      if (read_token_folder(o_.out).checksums.empty()) record_checksums(o_.out);  // a kill came before
       counts_.found = true;
       return counts_;
     }
@@ -409,6 +410,7 @@ class Preparation {
     position_ = reader_.position();
     counts_.complete = true;
     save();
+    record_checksums(o_.out);
     std::filesystem::remove(path(".seen.partial"));
     return counts_;
   }

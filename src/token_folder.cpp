@@ -57,6 +57,9 @@ TokenFolder read_token_folder(const std::string& folder) {
   if (f.imported)
     for (const auto& [name, tokens] : json.get("files", path).members)
       f.files.emplace_back(name, json.get("files", path).get_int(name, path));
+  if (const Json* checksums = json.find("checksums"))
+    for (const auto& [name, checksum] : checksums->members)
+      f.checksums.emplace_back(name, checksums->get_string(name, path));
   return f;
 }
 
@@ -83,6 +86,27 @@ void require_as_prepared(const std::string& folder) {
       fail("%s is missing, which says what of %s may be targets", mask_path(file).c_str(), file.c_str());
   }
   refuse_unlisted(f, folder);
+}
+
+static std::string checksum_of(const std::string& path) { return text("%08x", crc32c_of_file(path)); }
+
+void record_checksums(const std::string& folder) {
+  std::string path = data_json(folder);
+  Json json = parse_json(read_file(path), path), checksums = Json::object();
+  for (const auto& [name, tokens] : read_token_folder(folder).files) {
+    std::string file = folder + "/" + name, mask = mask_path(file);
+    checksums.set(name, checksum_of(file));
+    if (file_exists(mask)) checksums.set(mask.substr(folder.size() + 1), checksum_of(mask));
+  }
+  json.set("checksums", checksums);
+  write_file(path, write_json_indented(json));
+}
+
+void require_same_bytes(const std::string& folder) {
+  for (const auto& [name, checksum] : read_token_folder(folder).checksums)
+    if (std::string file = folder + "/" + name; checksum_of(file) != checksum)
+      fail("%s has other bytes than when it was made, by the checksum in %s: copy it again", file.c_str(),
+           data_json(folder).c_str());
 }
 
 void require_tokenizer_of(const std::string& folder, const Tokenizer& tokenizer, const std::string& name) {

@@ -503,6 +503,7 @@ int inspect(int argc, char** argv) {
       for (const std::string& file : *split) show(file);
     try {
       require_as_prepared(word);
+      require_same_bytes(word);
     } catch (const Error& e) {
       tell(e);
     }

@@ -74,6 +74,7 @@ void describe(TrainingData& data, const std::string& what, const std::string& he
   if (names_shards(folder))
     fail("--data %s: it is a folder of token files; --format text is for one file of text, leave it out",
          folder.c_str());
+  require_as_prepared(folder);  // its data.json may list some that are gone
   fail("--data %s: it is a folder without token files (*.bin), which ./tokenize data makes of text", folder.c_str());
 }
 

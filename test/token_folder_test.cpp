@@ -50,6 +50,32 @@ TEST(TokenFolder, ThatIsWholeIsTaken) {
   EXPECT_NO_THROW(require_as_prepared(p / "")) << "a folder without data.json is taken as it is";
 }
 
+TEST(TokenFolder, WhoseFilesHaveOtherBytesIsFoundByInspectingIt) {
+  Prepared p;
+  auto inspected = [&] { return run("tokenize", {"inspect", p.folder_path()}).err; };
+  EXPECT_EQ(inspected(), "");
+  std::string first = contents(p.file("train_000000.bin")), second = contents(p.file("train_000001.bin"));
+  ASSERT_EQ(first.size(), second.size());
+  put(p.file("train_000000.bin"), second), put(p.file("train_000001.bin"), first);  // two full ones, swapped
+  EXPECT_TRUE(has(inspected(), "train_000000.bin has other bytes than when it was made, by the checksum in "))
+      << inspected();
+  put(p.file("train_000000.bin"), first), put(p.file("train_000001.bin"), second);
+  EXPECT_EQ(inspected(), "");
+  std::string record = contents(p.file("data.json"));
+  edit(p.file("data.json"), "\"checksums\"", "\"before\"");
+  EXPECT_EQ(inspected(), "") << "a folder from before there were any";
+  put(p.file("data.json"), record.substr(0, record.find(",\n  \"checksums\"")) + "\n}\n");
+  EXPECT_EQ(p.data().status, 0) << "as a kill may leave it";
+  EXPECT_EQ(contents(p.file("data.json")), record);
+}
+
+TEST(TokenFolder, WhoseFilesAreAllGoneSaysWhichThereShouldBe) {
+  Prepared p;
+  for (const std::string& name : list_folder(p.folder_path()))
+    if (name.ends_with(".bin")) std::filesystem::remove(p.file(name));
+  expect_refused(p.train(p.folder_path()), "train", "train_000000.bin is missing, which ");
+}
+
 TEST(TokenFolder, WithoutAFileNamesItAndWhatToDo) {
   for (const char* name : {"train_000001.bin", "val_000000.bin"}) {
     Prepared p;

@@ -292,6 +292,7 @@ TEST(Tokenize, AnotherImportAddsToTheFolderAndReplacesFilesOfTheSameNames) {
                  "is not finished: give its ./tokenize import");
   expect_refused(import("val.bin"), "tokenize", "an import there was cut short");
   ASSERT_EQ(w.tokenize({"import", w / "train.bin", w / "val.bin", "--out", w / "d"}).status, 0);
+  EXPECT_TRUE(has(contents(w / "d/data.json"), "\"checksums\"")) << "of the files that were made";
   EXPECT_EQ(w.tokenize({"inspect", w / "d"}).err, "");
   expect_refused(import("val.bin", {"--tokenizer", w / "tok.json"}), "tokenize", "tokens of another tokenizer");
   put(w / "d/other.bin", "x");
