@@ -138,6 +138,7 @@ class Trainer {
   double expected_rows(double from) const;  // a token, on average over the steps from this fraction of the run on
 
   // Its steps: src/trainer.cpp.
+  void measure_peak();
   bool read_step(DataPosition start, const std::function<void(const Batch&)>& show);
   bool begin_step(Step&);
   PassPlan plan_micro_batch(const Step&, const Batch&, int first_segment) const;
@@ -194,7 +195,7 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   int64_t step_ = 0, first_step_ = 0, accumulation_ = 1, last_saved_ = -1;
   Costs costs_, costs_before_;       // of the whole run; up to the step that is resumed
-  double peak_ = 0;                  // FLOP/s that the device was seen to do when this process began
+  double peak_ = 0;                  // FLOP/s that the device was seen to do
   double rows_per_epoch_ = 1;        // of T, about
   std::vector<double> recent_loss_;  // of each pass, a running mean
   Pace pace_;

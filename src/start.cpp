@@ -650,8 +650,7 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
   }
   weights_->write();
   if (dumping) return;
-  constexpr double kPeakSeconds = 0.02;
-  peak_ = peak_rate(*kernels_, kPeakSeconds);
+  measure_peak();
   disk_ = disk_plan();
   require_disk(disk_, o_.out);
   claim_out(flags);

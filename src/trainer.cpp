@@ -19,6 +19,12 @@
 
 // --- Checkpoints
 
+// Others may have had the machine when it was measured before.
+void Trainer::measure_peak() {
+  constexpr double kSeconds = 0.03;
+  peak_ = std::max(peak_, peak_rate(*kernels_, kSeconds));
+}
+
 void Pace::add(double new_tokens, double new_rows, double new_flops, double new_seconds) {
   double keep = std::exp(-new_seconds / memory);
   steps = keep * steps + 1, tokens = keep * tokens + new_tokens, rows = keep * rows + new_rows;
@@ -262,6 +268,7 @@ std::string show_held_out(int64_t step, const std::vector<PassResult>& results, 
 // Losses on a part of the held-out text, without the long iterations of the final table. Those of passes that no step
 // has taken yet are in the log alone: on the screen they would look as if training diverged.
 void Trainer::evaluate_held_out() {
+  measure_peak();
   std::vector<Batch> part = first_tokens(validation_, double(o_.val_tokens));
   bool fused = feedback_trained() || schedule_->most_passes() > 1;
   ModelConfig shown_as = as_trained(model_->config, fused);
@@ -372,6 +379,7 @@ std::vector<Batch> Trainer::final_batches(int fused_passes) const {
 }
 
 void Trainer::report() {
+  measure_peak();
   double start = seconds_now();
   ModelConfig shown_as = as_trained(model_->config, feedback_trained());
   std::vector<int> passes = parse_fused_passes("eval-passes", o_.eval_passes);
