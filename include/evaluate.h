@@ -49,6 +49,9 @@ int64_t target_bytes(const Tokenizer&, const std::vector<Batch>&);
 // there are none.
 double bits_per_byte(const PassResult&, int64_t bytes);
 
+// Do they have answers, or are they stories? Of answers alone bits per byte say nothing.
+bool ask_anything(const std::vector<Puzzle>&);
+
 struct Evaluation {
   int64_t bytes = 0;  // of the targets
   std::vector<PassResult> passes;

@@ -165,6 +165,10 @@ int64_t target_bytes(const Tokenizer& tokenizer, const std::vector<Batch>& batch
   return bytes;
 }
 
+bool ask_anything(const std::vector<Puzzle>& puzzles) {
+  return std::any_of(puzzles.begin(), puzzles.end(), [](const Puzzle& puzzle) { return !puzzle.answers.empty(); });
+}
+
 double bits_per_byte(const PassResult& r, int64_t bytes) {
   return bytes > 0 ? r.loss * double(r.targets) / std::log(2.0) / double(bytes) : 0;
 }
@@ -359,7 +363,7 @@ Scores collect_scores(const Evaluation& e, const std::vector<Puzzle>& puzzles) {
 
 std::string show_evaluation(const Evaluation& e, const std::vector<Puzzle>& puzzles) {
   std::vector<std::vector<std::string>> table = {{"fused passes", "loss", "accuracy", "update norm"}};
-  bool is_text = e.bytes > 0 && puzzles.empty();  // of puzzles' answers alone, bits a byte say nothing
+  bool is_text = e.bytes > 0 && !ask_anything(puzzles);
   if (is_text) table[0].insert(table[0].begin() + 2, "bits/byte");
   for (const PassResult& r : e.passes) {
     table.push_back({std::to_string(r.fused_passes), text("%.4f", r.loss), text("%.1f %%", 100 * r.accuracy),

@@ -825,9 +825,10 @@ std::string Trainer::plan_text() const {
   for (const auto& [kind, bytes] : plan_.bytes) kinds.push_back(kind + " " + show_bytes(bytes));
   kinds[0] = show_bytes(plan_.total()) + ": " + kinds[0];
   out += named_line("memory", kinds);
-  std::string checkpoints = "at most " + show_count(disk_.checkpoints, "checkpoint");
-  out += named_line("disk", {checkpoints + " of " + show_bytes(disk_.bytes_each) + " at a time",
-                             show_bytes(free_disk(o_.out)) + " free"});
+  if (step_ < o_.steps)
+    out += named_line("disk", {"at most " + show_count(disk_.checkpoints, "checkpoint") + " of " +
+                                   show_bytes(disk_.bytes_each) + " at a time",
+                               show_bytes(free_disk(o_.out)) + " free"});
   out += named_line("device",
                     {kernels_->name, kernels_->in_host_memory ? count_of(o_.threads, "thread") : kernels_->device,
                      text("peak %.4g GFLOP/s, as measured", peak_ / 1e9)});

@@ -275,7 +275,7 @@ void Trainer::evaluate_held_out() {
   std::vector<PassResult> results = evaluate_passes(*kernels_, shown_as, weights_->params(), part, {0, 1, 2, 3});
   int64_t bytes = target_bytes(data_.tokenizer, part);
   log_->write(held_out_line(step_, results, bytes));
-  progress_->print(show_held_out(step_, results, passes_trained(), data_.puzzles.empty() ? bytes : 0));
+  progress_->print(show_held_out(step_, results, passes_trained(), ask_anything(data_.puzzles) ? 0 : bytes));
 }
 
 // The beginning of a held-out document: half of it, `most` tokens at most.
