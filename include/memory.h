@@ -13,6 +13,7 @@
 // The host's memory, as a kernel table offers it (kernels.h). Large pieces ask for huge pages: reading them is up to half
 // faster.
 float* take_host_floats(size_t floats);
+float* take_own_floats(size_t floats);  // the same by one thread alone, for its own use
 void release_host_floats(float* memory);
 void copy_bytes(void* to, const void* from, size_t bytes);
 

@@ -124,7 +124,7 @@ class Trainer {
   void count_steps(Flags&);
   void note_learning_rate();
   std::string memory_advice() const;
-  void take_memory();
+  void take_memory(const std::function<void(const std::string&)>& tell);
   DiskPlan disk_plan() const;
   void seek_recorded(const std::string& path);
   void load_state();

@@ -9,21 +9,41 @@
 #include <new>
 #include <sstream>
 
+#include "cpu/parallel.h"
 #include "error.h"
 #include "log.h"
 
-float* take_host_floats(size_t floats) {
-  constexpr size_t kHugePage = 2 << 20;
-  size_t bytes = std::max<size_t>(floats, 1) * sizeof(float);
-  size_t unit = bytes >= 2 * kHugePage ? kHugePage : 64;
-  bytes = (bytes + unit - 1) / unit * unit;
-  void* memory = std::aligned_alloc(unit, bytes);
-  if (!memory) fail("out of memory: could not take %s", show_bytes(double(bytes)).c_str());
+constexpr size_t kHugePage = 2 << 20;
+
+// `size` becomes that of the whole, in bytes.
+static char* take_bytes(size_t* size) {
+  size_t unit = *size >= 2 * kHugePage ? kHugePage : 64;
+  *size = (*size + unit - 1) / unit * unit;
+  void* memory = std::aligned_alloc(unit, *size);
+  if (!memory) fail("out of memory: could not take %s", show_bytes(double(*size)).c_str());
 #ifdef MADV_HUGEPAGE
-  if (unit == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);  // advice: where it is not taken, pages are small
+  if (unit == kHugePage) madvise(memory, *size, MADV_HUGEPAGE);  // advice: where it is not taken, pages are small
 #endif
+  return static_cast<char*>(memory);
+}
+
+float* take_own_floats(size_t floats) {
+  size_t bytes = std::max<size_t>(floats, 1) * sizeof(float);
+  char* memory = take_bytes(&bytes);
   std::memset(memory, 0, bytes);
-  return static_cast<float*>(memory);
+  return reinterpret_cast<float*>(memory);
+}
+
+// Gigabytes take seconds, for the system clears each page that is touched first: so all threads do.
+float* take_host_floats(size_t floats) {
+  constexpr size_t kPiece = 8 * kHugePage;
+  size_t bytes = std::max<size_t>(floats, 1) * sizeof(float);
+  char* memory = take_bytes(&bytes);
+  ISA::parallel_tasks(int64_t((bytes + kPiece - 1) / kPiece), bytes > kPiece, [&](int64_t i) {
+    size_t at = size_t(i) * kPiece;
+    std::memset(memory + at, 0, std::min(kPiece, bytes - at));
+  });
+  return reinterpret_cast<float*>(memory);
 }
 
 void release_host_floats(float* memory) { std::free(memory); }

@@ -584,7 +584,7 @@ std::string Trainer::memory_advice() const {
   return advice + "a smaller --model or --seq";
 }
 
-void Trainer::take_memory() {
+void Trainer::take_memory(const std::function<void(const std::string&)>& tell) {
   ParamLayout layout = param_layout(o_.model);
   PassLimits limits{o_.batch * o_.model.context, schedule_->most_passes(), recompute_named(o_.recompute)};
   Weights::plan_memory(plan_, *kernels_, layout);
@@ -595,6 +595,7 @@ void Trainer::take_memory() {
     plan_evaluation_memory(plan_, *kernels_, o_.model, std::max(kEvaluationRows, o_.model.context),
                            !data_.puzzles.empty());
   require_memory(*kernels_, plan_, memory_advice());
+  tell("taking " + show_bytes(plan_.total()) + " of memory");
 
   model_ = std::make_unique<Model>(o_.model);
   weights_ = std::make_unique<Weights>(*kernels_, *model_);
@@ -637,7 +638,10 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
                       dumping && o_.optim.z_loss > 0 && !in_cooldown(o_.optim, step_, o_.steps),
                       text("step %lld is before the cooldown, and with --cooldown 1 in it", (long long)step_ + 1)}});
   expect_rows();
-  take_memory();
+  Progress preparing(stdout);
+  auto tell = [&](const std::string& what) { preparing.update(-1, what); };
+  take_memory(tell);
+  tell(weights_from().empty() ? "drawing the weights" : "reading the weights");
   if (!resumed_from_.empty()) {
     load_state();
   } else {
@@ -649,6 +653,7 @@ Trainer::Trainer(TrainOptions& options, Flags& flags) : o_(options) {
     }
   }
   weights_->write();
+  preparing.erase();
   if (dumping) return;
   measure_peak();
   disk_ = disk_plan();

@@ -123,7 +123,7 @@ float* thread_workspace(int slot, size_t floats) {
   if (s.floats < floats) {
     s.floats = 0;
     s.memory.reset();
-    s.memory.reset(take_host_floats(floats));
+    s.memory.reset(take_own_floats(floats));
     s.floats = floats;
   }
   return s.memory.get();
