@@ -42,4 +42,5 @@ struct TokenizerFile {
 };
 
 TokenizerFile look_at_tokenizer(const std::string& path);  // fails where the file cannot be read, or is broken JSON
+Json read_beside_tokenizer(const std::string& path);  // an object in JSON, such as a tokenizer_config.json
 [[noreturn]] void refuse_tokenizer(const TokenizerFile&);  // of what is no tokenizer: says what it seems to be

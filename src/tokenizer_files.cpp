@@ -232,7 +232,7 @@ void take_class(Tables& tables, const Json& config, const std::string& path, con
 // What the other files in the folder of a vocabulary say of it.
 void take_config_beside(TokenizerReader& reader, const std::string& folder, const std::string& pattern) {
   std::string path = folder + "tokenizer_config.json", added_path = folder + "added_tokens.json";
-  Json config = file_exists(path) ? look_at_tokenizer(path).json : Json::object();
+  Json config = file_exists(path) ? read_beside_tokenizer(path) : Json::object();
   take_class(*reader.tables, config, path, pattern);
   if (const Json* space = config.find("add_prefix_space"); space && space->boolean)
     fail("%s: `add_prefix_space` is not supported", path.c_str());
@@ -241,7 +241,7 @@ void take_config_beside(TokenizerReader& reader, const std::string& folder, cons
   if (added)
     for (const auto& [id, token] : added->members) reader.add_added(token, whole_number(id, path), path);
   if (added || !file_exists(added_path)) return;
-  for (const auto& [name, id] : look_at_tokenizer(added_path).json.members)
+  for (const auto& [name, id] : read_beside_tokenizer(added_path).members)
     if (reader.find(name) < 0)
       fail("%s names `%s`, and no tokenizer_config.json says how it is found: give the tokenizer.json",
            added_path.c_str(), visible(name).c_str());

@@ -7,6 +7,7 @@
 #include "files.h"
 #include "json.h"
 #include "program.h"
+#include "tokenizer_kind.h"
 
 namespace {
 
@@ -48,7 +49,7 @@ std::string eos_token_beside(const std::string& tokenizer) {
   std::string folder = folder_exists(tokenizer) ? tokenizer + "/" : tokenizer.substr(0, slash + 1);  // npos + 1 = 0
   std::string path = folder + "tokenizer_config.json";
   if (tokenizer == "bytes" || !file_exists(path)) return "";
-  Json config = parse_json(read_file(path), path);
+  Json config = read_beside_tokenizer(path);
   const Json* token = config.find("eos_token");
   if (!token || token->kind == Json::Kind::null) return "";
   if (const Json* content = token->find("content")) token = content;

@@ -210,6 +210,14 @@ TokenizerFile look_at_tokenizer(const std::string& path) {
   return file;
 }
 
+Json read_beside_tokenizer(const std::string& path) {
+  TokenizerFile file = look_at_tokenizer(path);
+  if (file.json.kind != Json::Kind::object)
+    fail("%s should hold an object in JSON, but seems to be %s", path.c_str(),
+         file.kind == TokenizerKind::no_text ? file.no_text.what : name_of(file.kind));
+  return file.json;
+}
+
 void refuse_tokenizer(const TokenizerFile& file) {
   if (file.kind == TokenizerKind::empty) fail("%s is empty: there is no tokenizer in it", file.path.c_str());
   const char* line = file.kind == TokenizerKind::text ? ":1" : "";

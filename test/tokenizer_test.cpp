@@ -476,6 +476,10 @@ TEST(Gpt2Files, AreCutAsTheClassSaysThatAConfigBesideThemNames) {
            {R"("added_tokens_decoder":{"x":{"content":"y","special":true}})", "", "`x` is no whole number"}})
     EXPECT_TRUE(has(message_of([&] { load(config, pattern); }), part))
         << config << message_of([&] { load(config, pattern); });
+  put(scratch / "tokenizer_config.json", "[1]\n");
+  EXPECT_TRUE(has(message_of([&] { Tokenizer::load(scratch / "vocab.json"); }), "but seems to be a JSON array"));
+  put(scratch / "tokenizer_config.json", "\xff\xfe{");
+  EXPECT_TRUE(has(message_of([&] { Tokenizer::load(scratch / "vocab.json"); }), "but seems to be UTF-16"));
   put(scratch / "added_tokens.json", R"({"<|im_end|>":259})");
   EXPECT_TRUE(has(message_of([&] { load(""); }), "added_tokens.json names `<|im_end|>`, and no tokenizer_config.json"));
   EXPECT_EQ(load(added).vocab(), 260);
