@@ -41,6 +41,7 @@ sh scripts/data/*|downloads a data set
 *scripts/check_dump.py*|needs PyTorch
 *scripts/check_tokenizers.py*|needs tiktoken and tokenizers
 *scripts/gpu_check.sh*|needs a GPU
+*scripts/digests.sh*|needs what make test builds
 *--device cuda*|needs a GPU
 *--dtype bf16*|needs a GPU
 make CUDA=1*|needs nvcc
