@@ -5,18 +5,20 @@
 #
 # A run's digest is that of its weights, moments, losses and gradient norms; a decoding's that of its tokens and their
 # log-probabilities. `base: …` are ways that must give base's own digest: threads, --recompute, instruction sets, a resumed run.
-# Needs the programs, also the emulator's: make all build/emulated/train build/emulated/sample
+# Needs the programs, also the emulator's: make all build/emulated/train build/emulated/sample. FULLBAND_PROGRAMS and
+# FULLBAND_EMULATED are their folders (., build/emulated).
 # The exit status is 0 where every digest is as it was.
 
 fail() { echo "digests: $1" >&2; exit 1; }
 case $1 in
 '' | --write) ;;
--h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+-h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
 *) fail "unknown option $1; --help says how it is called" ;;
 esac
 cd "$(dirname "$0")/.." || exit 1
 expected=scripts/digests.txt
-for program in train sample build/emulated/train build/emulated/sample; do
+programs=${FULLBAND_PROGRAMS:-.} emulated=${FULLBAND_EMULATED:-build/emulated}
+for program in "$programs/train" "$programs/sample" "$emulated/train" "$emulated/sample"; do
   [ -x "$program" ] || fail "there is no $program: make all build/emulated/train build/emulated/sample"
 done
 [ "$1" = --write ] || [ -f "$expected" ] || fail "there is no $expected; --write makes it"
@@ -52,7 +54,7 @@ weights_of() { cat "$1"/step_*20/model.safetensors "$1"/step_*20/optimizer.safet
 # Runs a command in silence, or ends with what it said.
 quietly() { "$@" >"$work/said" 2>&1 || { cat "$work/said" >&2; fail "this failed: $*"; }; }
 
-train=./train sample=./sample # or the emulator's
+train=$programs/train sample=$programs/sample # or the emulator's
 # Trains a model of this name and prints its digest.
 run() { # NAME FLAG…
   name=$1 out=$(folder_of "$1")
@@ -79,12 +81,12 @@ all() {
   run 'base: layers recomputed' --recompute block
   for isa in avx512 avx2 neon plain; do # those that there are
     export FULLBAND_ISA=$isa
-    ./train --config "$work/tiny.conf" --dump "$work/step" >/dev/null 2>&1 && run "base: $isa" && rm "$work/step"
+    $train --config "$work/tiny.conf" --dump "$work/step" >/dev/null 2>&1 && run "base: $isa" && rm "$work/step"
   done
   unset FULLBAND_ISA
   out=$(folder_of 'base: resumed')
-  quietly ./train --config "$work/tiny.conf" --out "$out" --save-every 7 --keep 0
-  rm -r "$out"/step_*20 && quietly ./train --resume "$out"
+  quietly $train --config "$work/tiny.conf" --out "$out" --save-every 7 --keep 0
+  rm -r "$out"/step_*20 && quietly $train --resume "$out"
   [ "$(weights_of "$out" | digest)" = "$(weights_of "$(folder_of base)" | digest)" ] || echo 'base: resumed = another'
 
   for fusion in gate concat add; do
@@ -118,7 +120,7 @@ all() {
   decode window --mode fused --prefill-passes 2
   decode plain
 
-  train=build/emulated/train sample=build/emulated/sample
+  train=$emulated/train sample=$emulated/sample
   for dtype in fp32 bf16; do run "cuda $dtype" --device cuda --dtype $dtype; done
   run 'cuda normuon' --device cuda --dtype bf16 --optimizer normuon --fusion concat --head-gate
   for mode in soft fused; do decode 'cuda fp32' --device cuda --mode $mode; done

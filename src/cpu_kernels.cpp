@@ -26,16 +26,30 @@ extern const Kernels kernels;
 }
 #endif
 
+// x86-64-v3 and -v4, by those of their features that tell a machine with them: clang 14 knows neither by its name.
+#ifdef HAVE_ISA_avx2
+static bool has_v3() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2");
+}
+#endif
+#ifdef HAVE_ISA_avx512
+static bool has_v4() {
+  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
 int cpu_kernel_tables(const Kernels** tables, int capacity) {
   int count = 0;
   auto offer = [&](bool runs, const Kernels& kernels) {
     if (runs && count < capacity) tables[count++] = &kernels;
   };
 #ifdef HAVE_ISA_avx512
-  offer(__builtin_cpu_supports("x86-64-v4"), avx512::kernels);
+  offer(has_v4(), avx512::kernels);
 #endif
 #ifdef HAVE_ISA_avx2
-  offer(__builtin_cpu_supports("x86-64-v3"), avx2::kernels);
+  offer(has_v3(), avx2::kernels);
 #endif
 #ifdef HAVE_ISA_neon
   offer(true, neon::kernels);

@@ -122,7 +122,7 @@ Lanes only(Lanes x, int first, int last, float other) {
   if (first <= 0 && last >= kLanes - 1) return x;
   return each_part([&](int i) {
     Ints lane = lane_numbers() + i * kWidth;
-    return (lane >= first) & (lane <= last) ? x.part[i] : splat_vector(other);
+    return ((lane >= first) & (lane <= last)) ? x.part[i] : splat_vector(other);
   });
 }
 

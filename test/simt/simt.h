@@ -43,7 +43,22 @@ void set_seed(uint64_t seed);
 uint64_t seed();
 
 // A place in the source, taken where a call is written: the last parameter of every collective.
+#ifdef __cpp_lib_source_location
 using Place = std::source_location;
+#else  // clang 14 has no such thing, but what it would be made of
+struct Place {
+  const char *file = "", *function = "";
+  unsigned at_line = 0, at_column = 0;
+  static constexpr Place current(const char* file = __builtin_FILE(), const char* function = __builtin_FUNCTION(),
+                                 unsigned line = __builtin_LINE(), unsigned column = __builtin_COLUMN()) {
+    return {file, function, line, column};
+  }
+  constexpr const char* file_name() const { return file; }
+  constexpr const char* function_name() const { return function; }
+  constexpr unsigned line() const { return at_line; }
+  constexpr unsigned column() const { return at_column; }
+};
+#endif
 
 // A grid, and where it was launched.
 struct Grid {
