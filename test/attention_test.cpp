@@ -32,7 +32,7 @@ void compare(Shape shape, const Layout& layout, const Tensors<float>& in) {
   reference::attention_backward(dq.data(), dk.data(), dv.data(), in.dy.data(), y.data(), in.q.data(), in.k.data(),
                                 in.v.data(), row_max.data(), row_scale.data(), segments, layout.count(), H, G, d,
                                 window);
-  with_every_table([&](const Kernels& kernels) {
+  with_every_table([&, H = H, G = G, d = d, window = window](const Kernels& kernels) {
     Guarded<float> got_y(y.size(), 7), got_max(row_max.size(), 7), got_scale(row_scale.size(), 7);
     Guarded<float> got_dq(dq.size(), 7), got_dk(dk_start), got_dv(dv_start);
     kernels.attention_forward(got_y.data(), got_max.data(), got_scale.data(), in.q.data(), in.k.data(), in.v.data(),

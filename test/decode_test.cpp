@@ -85,14 +85,15 @@ TEST(Decode, ThreadsChangeNothing) {
 // --- Packed weights and cached gates -------------------------------------------------------------------------------
 
 TEST(Decode, PackedWeightsGiveTheSameBits) {
-  for (auto [name, config] : tiny_configs()) {
+  for (const auto& named : tiny_configs()) {
+    const ModelConfig& config = named.second;
     Model model(config), rounded(config);
     fill_with_noise(model), fill_with_noise(rounded);
     round_to_bf16(rounded);
     std::vector<int> tokens = some_tokens(8, config.vocab, 1);
     for (const Kernels* kernels : every_table())
       for (DecodeMode mode : kModes) {
-        SCOPED_TRACE(testing::Message() << name << ", " << kernels->name << ", " << name_of(mode));
+        SCOPED_TRACE(testing::Message() << named.first << ", " << kernels->name << ", " << name_of(mode));
         auto states_and_logits = [&](const Model& m, std::optional<WeightFormat> format) {
           Decoder decoder(*kernels, m.config, m.params, {1, 256, 0, format});
           std::vector<float> all = decode_alone(decoder, tokens, 3, mode, 1, config.width);

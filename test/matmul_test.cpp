@@ -26,7 +26,7 @@ void compare(Shape shape, const std::vector<float>& x, const std::vector<float>&
   reference::matmul_backward_input(dx.data(), dy.data(), w.data(), rows, in, out, false);
   reference::matmul_backward_input(onto.data(), dy.data(), w.data(), rows, in, out, true);
   reference::matmul_backward_weight(dw.data(), dy.data(), x.data(), rows, in, out);
-  with_every_table([&](const Kernels& kernels) {
+  with_every_table([&, rows = rows, in = in, out = out](const Kernels& kernels) {
     Guarded<float> got_y(y.size(), 7.0f), got_dx(dx.size(), 7.0f), got_onto(dx_start), got_dw(dw_start);
     kernels.matmul_forward(got_y.data(), x.data(), w.data(), rows, in, out);
     kernels.matmul_backward_input(got_dx.data(), dy.data(), w.data(), rows, in, out, false);
@@ -95,7 +95,7 @@ TEST(Matmul, PackedWeightsGiveTheSameBits) {
     EXPECT_EQ(rounded[0], 1.0f);
     for (bool bf16 : {false, true}) {
       reference::matmul_forward(y.data(), x.data(), bf16 ? rounded.data() : w.data(), rows, in, out);
-      with_every_table([&](const Kernels& kernels) {
+      with_every_table([&, rows = rows, in = in, out = out](const Kernels& kernels) {
         Guarded<float> packed(size_t(in) * ((out + 31) / 32 * 32), 7.0f), got(y.size(), 7.0f);
         kernels.pack_weight(packed.data(), w.data(), in, out, bf16);
         kernels.matmul_packed(got.data(), x.data(), packed.data(), rows, in, out, bf16);

@@ -174,7 +174,8 @@ TEST(ModelConfig, NamesTheFileAndTheFieldWhereJsonIsWrong) {
   EXPECT_EQ(message("rope_theta", Json()), "c.json: `rope_theta` should be a number");
   EXPECT_EQ(message_of([] { config_from_json(Json::array(), "c.json"); }), "c.json: should hold one JSON object");
   Json json = to_json(tiny_config());
-  for (const auto& [name, value] : json.members) {
+  for (const auto& named : json.members) {
+    const std::string& name = named.first;
     if (name == "tie_word_embeddings") continue;  // there for other engines
     if (name == "eos_token_id") continue;         // the last id, where it is not there
     Json without = json;

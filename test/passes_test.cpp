@@ -558,7 +558,7 @@ TEST(PassSchedule, NamesWhatIsWrongInOneLine) {
       {"0:100/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0", "at most 16 passes"},
   };
   for (auto [text, why] : bad) {
-    std::string message = message_of([&] { PassSchedule schedule(text); });
+    std::string message = message_of([text = text] { PassSchedule schedule(text); });
     EXPECT_EQ(message.rfind("--passes " + std::string(text) + ": " + why + "; give ", 0), 0u) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }

@@ -52,7 +52,7 @@ void compare(Shape shape, const Layout& layout, const Tensors<float>& in) {
   reference::qk_norm_rope_backward(dqkv.data(), dq_gain.data(), dk_gain.data(), in.dq.data(), in.dk.data(),
                                    in.dv.data(), in.qkv.data(), rrms.data(), in.q_gain.data(), in.k_gain.data(),
                                    rope.data(), segments, layout.count(), H, G, d);
-  with_every_table([&](const Kernels& kernels) {
+  with_every_table([&, H = H, G = G, d = d](const Kernels& kernels) {
     Guarded<float> got_q(q.size(), 7), got_k(k.size(), 7), got_v(v.size(), 7), got_rrms(rrms.size(), 7);
     Guarded<float> got_dqkv(dqkv.size(), 7), got_dq_gain(q_start), got_dk_gain(k_start);
     kernels.qk_norm_rope_forward(got_q.data(), got_k.data(), got_v.data(), got_rrms.data(), in.qkv.data(),

@@ -419,7 +419,7 @@ TEST(Ranks, WhatIsWrongIsNamed) {
                                                                             {"= 300\n", "base64"},
                                                                             {"==== 300\n", "base64"},
                                                                             {"YWI=\n", "rank"}}) {
-    std::string said = message_of([&] { load_text(bytes + line, "gpt2"); });
+    std::string said = message_of([&, line = line] { load_text(bytes + line, "gpt2"); });
     EXPECT_TRUE(has(said, says)) << line << said;
   }
   EXPECT_TRUE(has(message_of([&] { load_text("this is no tokenizer\n"); }), "t.json:1"));
@@ -474,8 +474,7 @@ TEST(Gpt2Files, AreCutAsTheClassSaysThatAConfigBesideThemNames) {
            {R"("tokenizer_class":"Qwen2Tokenizer")", "gpt2", "is of a Qwen2Tokenizer, which cuts as qwen2; leave"},
            {R"("add_prefix_space":true)", "", "`add_prefix_space` is not supported"},
            {R"("added_tokens_decoder":{"x":{"content":"y","special":true}})", "", "`x` is no whole number"}})
-    EXPECT_TRUE(has(message_of([&] { load(config, pattern); }), part))
-        << config << message_of([&] { load(config, pattern); });
+    EXPECT_TRUE(has(message_of([&, config = config, pattern = pattern] { load(config, pattern); }), part)) << config;
   put(scratch / "tokenizer_config.json", "[1]\n");
   EXPECT_TRUE(has(message_of([&] { Tokenizer::load(scratch / "vocab.json"); }), "but seems to be a JSON array"));
   put(scratch / "tokenizer_config.json", "\xff\xfe{");
