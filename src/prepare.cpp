@@ -220,7 +220,7 @@ class Preparation {
     if (counts_.complete) {
       reader_.resume(inputs_then_, position_);  // are the inputs what they were?
       if (!file_exists(path("tokenizer.json"))) write_file(path("tokenizer.json"), tokenizer_json_);
-      if (read_token_folder(o_.out).checksums.empty()) record_checksums(o_.out);  // a kill came before
+      leave_whole();  // a kill may have come before
       counts_.found = true;
       return counts_;
     }
@@ -410,9 +410,14 @@ class Preparation {
     position_ = reader_.position();
     counts_.complete = true;
     save();
-    record_checksums(o_.out);
-    std::filesystem::remove(path(".seen.partial"));
+    leave_whole();
     return counts_;
+  }
+
+  // What is left to do once data.json says that all is written.
+  void leave_whole() const {
+    std::filesystem::remove(path(".seen.partial"));
+    if (read_token_folder(o_.out).checksums.empty()) record_checksums(o_.out);
   }
 
   const PrepareOptions& o_;

@@ -65,7 +65,9 @@ TEST(TokenFolder, WhoseFilesHaveOtherBytesIsFoundByInspectingIt) {
   edit(p.file("data.json"), "\"checksums\"", "\"before\"");
   EXPECT_EQ(inspected(), "") << "a folder from before there were any";
   put(p.file("data.json"), record.substr(0, record.find(",\n  \"checksums\"")) + "\n}\n");
+  put(p.file(".seen.partial"), "x");
   EXPECT_EQ(p.data().status, 0) << "as a kill may leave it";
+  EXPECT_FALSE(file_exists(p.file(".seen.partial")));
   EXPECT_EQ(contents(p.file("data.json")), record);
 }
 
