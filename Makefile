@@ -12,6 +12,8 @@
 CXX ?= g++
 BUILD ?= build
 OPTIMIZE ?= -O3
+# All but the kernels, which take the time when a program runs and not when it is built.
+OPTIMIZE_REST ?= -O1
 # The law of the kernels: no fast-math, no contraction but the fma that is written. (-Wno-restrict: g++ 12 warns of overlaps
 # in std::string that are not there.)
 CXXFLAGS := -std=c++20 $(OPTIMIZE) -g1 -ffp-contract=off -fno-math-errno -pthread -Wall -Wextra -Wno-psabi \
@@ -129,7 +131,7 @@ $(foreach a,$(ARCHITECTURES),$(eval $(call cuda_rule,$(a))))
 
 $(BUILD)/%.o: src/%.cpp
 	@mkdir -p $(@D)
-	$(call say,$<) $(CXX) $(CXXFLAGS) $(ISAS:%=-DHAVE_ISA_%) -MMD -MP -c -o $@ $<
+	$(call say,$<) $(CXX) $(CXXFLAGS) $(OPTIMIZE_REST) $(ISAS:%=-DHAVE_ISA_%) -MMD -MP -c -o $@ $<
 
 define kernel_rule
 $(BUILD)/cpu/$(1)/%.o: src/cpu/%.cpp
@@ -142,7 +144,7 @@ TEST_OBJECTS := $(TESTS:test/%.cpp=$(BUILD)/test/%.o)
 $(filter-out $(BUILD)/test/fuzz/%,$(TEST_OBJECTS)): | gtest
 $(BUILD)/test/%.o: test/%.cpp
 	@mkdir -p $(@D)
-	$(call say,$<) $(CXX) $(CXXFLAGS) -Isrc/cpu -Itest -Itest/simt -Icuda -MMD -MP -c -o $@ $<
+	$(call say,$<) $(CXX) $(CXXFLAGS) $(OPTIMIZE_REST) -Isrc/cpu -Itest -Itest/simt -Icuda -MMD -MP -c -o $@ $<
 $(BUILD)/tests: $(TEST_OBJECTS) $(EMULATED) $(LIBRARY)
 	$(call say,$@) $(CXX) -o $@ $^ $(LDFLAGS) -lgtest -lgtest_main
 
