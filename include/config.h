@@ -2,10 +2,23 @@
 #pragma once
 #include <string>
 
+#include "words.h"
+
 struct Json;
 
 enum class Fusion { none, gate, concat, add };  // none: an ordinary transformer, without feedback parameters
 enum class PlainInput { normed, raw };          // u = rmsnorm(e; g_in), or e itself
+template <>
+struct WordTable<Fusion> {
+  static constexpr const char* what = "fusion";
+  static constexpr Word<Fusion> all[] = {
+      {Fusion::gate, "gate"}, {Fusion::concat, "concat"}, {Fusion::add, "add"}, {Fusion::none, "none"}};
+};
+template <>
+struct WordTable<PlainInput> {
+  static constexpr const char* what = "plain input";
+  static constexpr Word<PlainInput> all[] = {{PlainInput::normed, "normed"}, {PlainInput::raw, "raw"}};
+};
 
 constexpr int kMostLayers = 4096;  // more is no model, but a damaged file
 
@@ -47,8 +60,3 @@ std::string preset_names();
 
 Json to_json(const ModelConfig&);
 ModelConfig config_from_json(const Json&, const std::string& path);  // path: for the error's line
-
-const char* name_of(Fusion);
-const char* name_of(PlainInput);
-Fusion fusion_named(const std::string&);
-PlainInput plain_input_named(const std::string&);

@@ -19,6 +19,7 @@
 
 #include "segments.h"
 #include "shards.h"
+#include "words.h"
 
 class Tokenizer;
 
@@ -83,6 +84,11 @@ struct Batch {
 //     cross documents; masks hold. Rows are shuffled; what is left over is dropped, but never the only row.
 // Windows of long documents and rows of a stream start at an offset drawn each epoch from 0 … T − 1, so borders move.
 enum class Pack { documents, stream };
+template <>
+struct WordTable<Pack> {
+  static constexpr const char* what = "a packing";
+  static constexpr Word<Pack> all[] = {{Pack::documents, "documents"}, {Pack::stream, "stream"}};
+};
 
 // A run of tokens as a training segment. Of a stream, where the run may go on at the shard's beginning.
 struct Piece {

@@ -14,11 +14,18 @@
 
 #include "feedback.h"
 #include "stack.h"
+#include "words.h"
 
 enum class DecodeMode { standard, soft, fused, sequential };
-const char* name_of(DecodeMode);
-std::string capitals_of(DecodeMode);  // its name as tables have it
-DecodeMode decode_mode_named(const std::string&);
+template <>
+struct WordTable<DecodeMode> {
+  static constexpr const char* what = "a mode";
+  static constexpr Word<DecodeMode> all[] = {{DecodeMode::standard, "standard"},
+                                             {DecodeMode::soft, "soft"},
+                                             {DecodeMode::fused, "fused"},
+                                             {DecodeMode::sequential, "sequential"}};
+};
+std::string capitals_of(DecodeMode);                // its name as tables have it
 void require_mode(const ModelConfig&, DecodeMode);  // fails where the model has no feedback for it
 
 struct DecoderLimits {

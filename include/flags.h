@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "words.h"
+
 class Flags {
  public:
   Flags(std::string program, std::string summary) : program_(std::move(program)), summary_(std::move(summary)) {}
@@ -32,7 +34,13 @@ class Flags {
   void add(const std::string& name, std::string* value, const std::string& help);
   // A text that may be left out: --name alone gives `alone`.
   void add_optional(const std::string& name, std::string* value, const std::string& alone, const std::string& help);
-  // One of a few words; `value` must be among them.
+  // One of an enum's words (words.h); or one of a few others, where `value` must be among them.
+  template <HasWords E>
+  void choice(const std::string& name, E* value, const std::string& help) {
+    choice(
+        name, words_of<E>(), help, [=] { return std::string(name_of(*value)); },
+        [=](const std::string& word) { *value = *find_word<E>(word); });
+  }
   void choice(const std::string& name, std::string* value, const std::vector<std::string>& words,
               const std::string& help);
   // Words that belong to no flag, as inputs do: at most so many, as they stand ("-" is one; after "--" all are). `name` is
@@ -81,6 +89,8 @@ class Flags {
     std::function<std::string()> show;
     std::function<void(const std::string& text, const std::string& where)> read;
   };
+  void choice(const std::string& name, const std::vector<std::string>& words, const std::string& help,
+              std::function<std::string()> show, std::function<void(const std::string&)> take);
   static Flag named(const std::string& name, const std::string& kind, const std::string& help);
   void add_flag(Flag flag);
   Flag* find(const std::string& name);

@@ -14,10 +14,10 @@
 #include "tokenizer.h"
 
 struct InferenceOptions {
-  std::string device = "auto";    // auto, cpu, cuda
-  std::string weights = "f32";    // f32, or bf16: rounded, which decodes faster
-  int sequences = 1;              // continued together
-  TokenizerFlags tokenizer = {};  // where the model has none of its own
+  std::string device = "auto";               // auto, cpu, cuda
+  WeightFormat weights = WeightFormat::f32;  // or bf16: rounded, which decodes faster
+  int sequences = 1;                         // continued together
+  TokenizerFlags tokenizer = {};             // where the model has none of its own
 };
 
 class Inference {

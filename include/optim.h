@@ -7,10 +7,21 @@
 #include "kernels.h"
 #include "memory.h"
 #include "params.h"
+#include "words.h"
 
 enum class OptimizerKind { adamw, normuon };
 // After the warm-up: constant, then a linear fall over the last part of the run; or half a cosine over all of it.
 enum class ScheduleKind { wsd, cosine };
+template <>
+struct WordTable<OptimizerKind> {
+  static constexpr const char* what = "an optimizer";
+  static constexpr Word<OptimizerKind> all[] = {{OptimizerKind::adamw, "adamw"}, {OptimizerKind::normuon, "normuon"}};
+};
+template <>
+struct WordTable<ScheduleKind> {
+  static constexpr const char* what = "a schedule";
+  static constexpr Word<ScheduleKind> all[] = {{ScheduleKind::wsd, "wsd"}, {ScheduleKind::cosine, "cosine"}};
+};
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;

@@ -7,9 +7,14 @@
 #include "kernels.h"
 #include "memory.h"
 #include "params.h"
+#include "words.h"
 
 enum class WeightFormat { f32, bf16 };
-WeightFormat weight_format_named(const std::string&);
+template <>
+struct WordTable<WeightFormat> {
+  static constexpr const char* what = "weights";
+  static constexpr Word<WeightFormat> all[] = {{WeightFormat::f32, "f32"}, {WeightFormat::bf16, "bf16"}};
+};
 
 // A matrix that a product reads, out × in; all of a model (of its shapes alone, where no parameters are given).
 struct ProductWeight {

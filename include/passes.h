@@ -14,10 +14,23 @@
 #include "data.h"
 #include "feedback.h"
 #include "stack.h"
+#include "words.h"
 
 // last: passes before the last run without gradient or loss (the textbook's)
 enum class GradientMode { through, detach, last };
 enum class PrefixMixin { uniform, half, off };
+template <>
+struct WordTable<GradientMode> {
+  static constexpr const char* what = "gradient";
+  static constexpr Word<GradientMode> all[] = {
+      {GradientMode::through, "through"}, {GradientMode::detach, "detach"}, {GradientMode::last, "last"}};
+};
+template <>
+struct WordTable<PrefixMixin> {
+  static constexpr const char* what = "prefix mix-in";
+  static constexpr Word<PrefixMixin> all[] = {
+      {PrefixMixin::half, "half"}, {PrefixMixin::uniform, "uniform"}, {PrefixMixin::off, "off"}};
+};
 
 struct PassOptions {
   float lambda = 1;
@@ -142,6 +155,3 @@ class PassSchedule {
   std::string text_;
   std::vector<Stage> stages_;
 };
-
-const char* name_of(GradientMode);
-const char* name_of(PrefixMixin);

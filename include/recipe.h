@@ -5,6 +5,7 @@
 #include <string>
 
 #include "config.h"
+#include "passes.h"
 
 // Parameters of the stack's matrices from which a model is trained by these rules: mini has 4.4 million, micro 0.9.
 constexpr int64_t kLargeMatrices = 2'000'000;
@@ -14,7 +15,8 @@ struct Recipe {
   int context = 1024;  // --seq
   int batch = 8;       // rows computed together
   float clip = 1, jitter = 0.02f;
-  std::string passes = "paper", mixin = "uniform";
+  std::string passes = "paper";
+  PrefixMixin mixin = PrefixMixin::uniform;
   int eval_every = 250, sample_every = 250, save_every = 500;
   int64_t val_tokens = 131072;
 };

@@ -10,6 +10,7 @@
 #include "packed.h"
 #include "params.h"
 #include "segments.h"
+#include "words.h"
 
 // What the stack writes down, for `rows` rows (and kv_rows rows of keys and values). While training each layer has its
 // own, but for what is computed again on the way back; for inference all layers share one set, but for keys and values,
@@ -31,8 +32,12 @@ struct LayerTape {
 // What backward computes again instead of keeping it, with the same bits: nothing; both norms' and SwiGLU's outputs,
 // which are cheap; or whole layers from their entries, so that a row keeps its stream, keys and values alone.
 enum class Recompute { none, norms, block };
-const char* name_of(Recompute);
-Recompute recompute_named(const std::string&);
+template <>
+struct WordTable<Recompute> {
+  static constexpr const char* what = "recompute";
+  static constexpr Word<Recompute> all[] = {
+      {Recompute::none, "none"}, {Recompute::norms, "norms"}, {Recompute::block, "block"}};
+};
 
 struct Tape {
   std::vector<LayerTape> layers;

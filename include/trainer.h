@@ -23,10 +23,11 @@
 
 struct TrainOptions {
   // Model
-  std::string preset = "nano", fusion = "gate", plain_input = "raw";
-  ModelConfig model;
+  std::string preset = "nano";
+  ModelConfig model = {.plain_input = PlainInput::raw};
   // Data
-  std::string data = "sums", format, pack = "documents";
+  std::string data = "sums", format;
+  Pack pack = Pack::documents;
   TokenizerFlags tokenizer;
   int vocab = 512;
   int64_t val_tokens = 8192;  // of an evaluation on the way
@@ -34,17 +35,17 @@ struct TrainOptions {
   std::string eval_passes = kReportedPasses;
   float epochs = 0;
   int64_t tokens = 0;  // of the run; 0: --steps or --epochs says
-  int seq = 64, batch = 16, batch_tokens = 0;
+  int batch = 16, batch_tokens = 0;
   // Passes
-  std::string passes = "0:100,0.2:20/50/30", mixin = "half", gradient = "through";
+  std::string passes = "0:100,0.2:20/50/30";
   PassOptions pass;
   // Optimizer
-  std::string optimizer = "adamw", schedule = "wsd";
   float skip_spikes = 0;  // standard deviations; 0: none
   OptimizerOptions optim = {.clip = 0};
   int64_t steps = 12000, seed = 1;
   // Run
-  std::string device = "auto", dtype = "fp32", recompute = "none", out = "out", resume, init_from, dump;
+  Recompute recompute = Recompute::none;
+  std::string device = "auto", dtype = "fp32", out = "out", resume, init_from, dump;
   int threads = 0, eval_every = 2000, sample_every = 2000, save_every = 2000, keep = 2, keep_every = 0;
 };
 

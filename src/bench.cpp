@@ -267,7 +267,7 @@ void bench_step(const Kernels& run, const Options& o) {
   int batch = o.batch > 0 ? o.batch : 4, seq = o.seq > 0 ? o.seq : 64, passes = o.passes, tokens = rows_of(batch, seq);
   ModelConfig config = model_of(o, seq);
   if (passes == 1) config.fusion = Fusion::none;
-  PassLimits limits{tokens, passes, recompute_named(o.recompute)};
+  PassLimits limits{tokens, passes, value_named<Recompute>(o.recompute)};
   OptimizerOptions optim;
   optim.resolve(config.width);
   ParamLayout layout = param_layout(config);
@@ -364,10 +364,10 @@ void bench_decode(const Kernels& run, const Options& o) {
   if (context < 2) fail("--seq %d: to decode, a context holds at least 2 tokens, the prompt's and a new one", context);
   rows_of(batch, context);
   ModelConfig config = model_of(o, context);
-  DecodeMode mode = decode_mode_named(o.mode);
+  DecodeMode mode = value_named<DecodeMode>(o.mode);
   DecoderLimits limits;
   limits.sequences = batch;
-  if (run.pack_weight) limits.packed = weight_format_named(o.weights);
+  if (run.pack_weight) limits.packed = value_named<WeightFormat>(o.weights);
   begin(run, o, plan_of_decoding(run, config, limits));
   Model model(config);
   init_params(model.layout, model.block.data(), 1);

@@ -62,37 +62,6 @@ void ModelConfig::resolve() {
     fail("residual-scale must be positive (0: 1/sqrt(2 layers)), not %g", double(residual_scale));
 }
 
-namespace {
-
-struct FusionName {
-  Fusion value;
-  const char* name;
-};
-constexpr FusionName kFusions[] = {
-    {Fusion::none, "none"}, {Fusion::gate, "gate"}, {Fusion::concat, "concat"}, {Fusion::add, "add"}};
-
-}  // namespace
-
-const char* name_of(Fusion fusion) {
-  for (const FusionName& f : kFusions)
-    if (f.value == fusion) return f.name;
-  return "?";
-}
-
-Fusion fusion_named(const std::string& name) {
-  for (const FusionName& f : kFusions)
-    if (name == f.name) return f.value;
-  fail("fusion is one of none, gate, concat, add, not \"%s\"", name.c_str());
-}
-
-const char* name_of(PlainInput input) { return input == PlainInput::raw ? "raw" : "normed"; }
-
-PlainInput plain_input_named(const std::string& name) {
-  if (name == "normed") return PlainInput::normed;
-  if (name == "raw") return PlainInput::raw;
-  fail("plain input is normed or raw, not \"%s\"", name.c_str());
-}
-
 Json to_json(const ModelConfig& c) {
   return Json::object({{"model_type", "fullband"},
                        {"vocab_size", c.vocab},
@@ -137,7 +106,7 @@ ModelConfig config_from_json(const Json& json, const std::string& path) {
   c.head_gate = json.get_bool("head_gate", path), c.branch_norm = json.get_bool("branch_norm", path);
   std::string fusion = json.get_string("fusion", path), plain_input = json.get_string("plain_input", path);
   try {
-    c.fusion = fusion_named(fusion), c.plain_input = plain_input_named(plain_input);
+    c.fusion = value_named<Fusion>(fusion), c.plain_input = value_named<PlainInput>(plain_input);
     c.resolve();
   } catch (const Error& e) {
     fail("%s: %s", path.c_str(), e.what());

@@ -211,19 +211,8 @@ std::vector<int> Decoder::sample(const std::vector<int>& slots, const Sampling& 
   return tokens;
 }
 
-const char* name_of(DecodeMode mode) {
-  constexpr const char* kNames[] = {"standard", "soft", "fused", "sequential"};
-  return kNames[int(mode)];
-}
-
 std::string capitals_of(DecodeMode mode) {
   std::string name = name_of(mode);
   std::transform(name.begin(), name.end(), name.begin(), [](char c) { return char(c - 'a' + 'A'); });
   return name;
-}
-
-DecodeMode decode_mode_named(const std::string& name) {
-  for (DecodeMode mode : {DecodeMode::standard, DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential})
-    if (name == name_of(mode)) return mode;
-  fail("a mode is standard, soft, fused or sequential, not \"%s\"", name.c_str());
 }

@@ -1,6 +1,8 @@
 // Messages as text, and the user's mistakes as one line.
 #include "error.h"
 
+#include "words.h"
+
 #include <cstdarg>
 
 static std::string format_text(const char* format, va_list values) {
@@ -46,4 +48,10 @@ void fail(const char* format, ...) {
   std::string message = format_text(format, values);
   va_end(values);
   throw Error(one_line(message));
+}
+
+std::string join_or(const std::vector<std::string>& words) {
+  std::string joined;
+  for (size_t i = 0; i < words.size(); ++i) joined += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + words[i];
+  return joined;
 }

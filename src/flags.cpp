@@ -153,12 +153,18 @@ void Flags::add_optional(const std::string& name, std::string* value, const std:
 
 void Flags::choice(const std::string& name, std::string* value, const std::vector<std::string>& words,
                    const std::string& help) {
+  choice(
+      name, words, help, [=] { return *value; }, [=](const std::string& word) { *value = word; });
+}
+
+void Flags::choice(const std::string& name, const std::vector<std::string>& words, const std::string& help,
+                   std::function<std::string()> show, std::function<void(const std::string&)> take) {
   Flag flag = named(name, join(words, "|"), help);
-  flag.show = [=] { return *value; };
+  flag.show = std::move(show);
   flag.read = [=](const std::string& text, const std::string& where) {
     if (std::find(words.begin(), words.end(), text) == words.end())
       fail("%s: `%s` is not one of %s", where.c_str(), text.c_str(), join(words, ", ").c_str());
-    *value = text;
+    take(text);
   };
   add_flag(std::move(flag));
 }

@@ -6,7 +6,7 @@
 static const Kernels& kernels_for_weights(const InferenceOptions& o) {
   std::string why_not;
   bool on_gpu = o.device != "cpu" && cuda_kernels(false, &why_not);
-  return kernels_for(o.device, on_gpu && o.weights == "bf16" ? "bf16" : "fp32");
+  return kernels_for(o.device, on_gpu && o.weights == WeightFormat::bf16 ? "bf16" : "fp32");
 }
 
 Inference::Inference(const Checkpoint& checkpoint, const InferenceOptions& o)
@@ -15,14 +15,14 @@ Inference::Inference(const Checkpoint& checkpoint, const InferenceOptions& o)
       tokenizer_(read_tokenizer(checkpoint, config_.vocab, config_.end_of_text, o.tokenizer)),
       kernels_(kernels_for_weights(o)) {
   DecoderLimits limits{o.sequences, 256, config_.context};
-  if (kernels_.pack_weight) limits.packed = weight_format_named(o.weights);
+  if (kernels_.pack_weight) limits.packed = o.weights;
   Plan plan;
   Weights::plan_memory(plan, kernels_, param_layout(config_));
   Decoder::plan_memory(plan, kernels_, config_, limits);
   require_memory(kernels_, plan);
   model_ = std::make_unique<Model>(config_);
   read_params(*model_, checkpoint);
-  if (o.weights == "bf16") round_to_bf16(*model_);
+  if (o.weights == WeightFormat::bf16) round_to_bf16(*model_);
   weights_ = std::make_unique<Weights>(kernels_, *model_);
   decoder_ = std::make_unique<Decoder>(kernels_, config_, weights_->params(), limits);
 }

@@ -2,13 +2,6 @@
 
 #include <algorithm>
 
-#include "error.h"
-
-WeightFormat weight_format_named(const std::string& name) {
-  if (name == "f32") return WeightFormat::f32;
-  if (name == "bf16") return WeightFormat::bf16;
-  fail("weights are f32 or bf16, not \"%s\"", name.c_str());
-}
 
 std::vector<ProductWeight> product_weights(const ModelConfig& c, const ModelParams& p) {
   int D = c.width;

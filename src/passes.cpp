@@ -365,11 +365,3 @@ int PassSchedule::most_passes(int64_t step, int64_t steps) const {
   }
   return most;
 }
-
-const char* name_of(GradientMode mode) {
-  return mode == GradientMode::through ? "through" : mode == GradientMode::detach ? "detach" : "last";
-}
-
-const char* name_of(PrefixMixin mixin) {
-  return mixin == PrefixMixin::uniform ? "uniform" : mixin == PrefixMixin::half ? "half" : "off";
-}

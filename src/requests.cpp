@@ -49,7 +49,7 @@ std::vector<std::string> split_stops(const std::string& stops) {
 
 void resolve(Request& r, const ModelConfig& config, DecodeMode best) {
   Generation& g = r.generation;
-  g.mode = r.mode.empty() ? best : decode_mode_named(r.mode);
+  g.mode = r.mode.empty() ? best : value_named<DecodeMode>(r.mode);
   require_mode(config, g.mode);
   g.seed = uint64_t(r.seed), g.logprobs = r.logprobs;
   if (!r.stop.empty()) g.stops = split_stops(r.stop);

@@ -32,7 +32,7 @@ void add_flags(Flags& f, SampleOptions& o) {
   f.section("Model");
   f.add("model", &o.model, "a checkpoint's folder, or an --out folder whose latest is meant");
   o.inference.tokenizer.add(f, "as for ./train, where the model has none of its own; empty: its own");
-  f.choice("weights", &o.inference.weights, {"f32", "bf16"},
+  f.choice("weights", &o.inference.weights,
            "matrices as they are, or rounded to bfloat16, which decodes faster");
   f.choice("device", &o.inference.device, {"auto", "cpu", "cuda"}, "where the kernels run");
   f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);

@@ -11,17 +11,6 @@ Block rope_block(const Kernels& run, const ModelConfig& c, int positions) {
   return block;
 }
 
-const char* name_of(Recompute r) {
-  constexpr const char* kNames[] = {"none", "norms", "block"};
-  return kNames[int(r)];
-}
-
-Recompute recompute_named(const std::string& name) {
-  for (Recompute r : {Recompute::none, Recompute::norms, Recompute::block})
-    if (name == name_of(r)) return r;
-  fail("recompute is none, norms or block, not \"%s\"", name.c_str());
-}
-
 Tape cut_tape(Cutter& cutter, const ModelConfig& c, TapeKind kind, size_t rows, size_t kv_rows, Recompute recompute) {
   Tape tape;
   tape.recompute = recompute;

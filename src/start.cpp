@@ -343,7 +343,7 @@ void Trainer::take_sizes(Flags& flags) {
     fail("--width %d is not a multiple of --heads %d; choose others, or give --head-dim", m.width, m.heads);
   if (takes_over) {
     take("rope-theta", m.rope_theta, w.rope_theta), take("residual-scale", m.residual_scale, w.residual_scale);
-    take("plain-input", o_.plain_input, std::string(name_of(w.plain_input)));
+    take("plain-input", m.plain_input, w.plain_input);
     take("head-gate", m.head_gate, w.head_gate), take("branch-norm", m.branch_norm, w.branch_norm);
   }
 }
@@ -353,10 +353,10 @@ void Trainer::take_fusion(Flags& flags) {
   if (flags.given("fusion")) return;
   Fusion of_weights = init_from_.empty() ? Fusion::none : read_config(init_from_).fusion;
   if (of_weights != Fusion::none) {
-    o_.fusion = name_of(of_weights);
+    o_.model.fusion = of_weights;
     given_.insert("fusion");
   } else if (schedule_->most_passes() == 1) {
-    o_.fusion = "none";
+    o_.model.fusion = Fusion::none;
   }
 }
 
@@ -367,20 +367,10 @@ void Trainer::resolve(Flags& flags) {
   if (!resumed) follow_size(flags);
   schedule_ = std::make_unique<PassSchedule>(o_.passes);
   if (!resumed) take_fusion(flags);
-  o_.model.fusion = fusion_named(o_.fusion);
-  o_.model.plain_input = plain_input_named(o_.plain_input);
   o_.model.resolve();
   if (schedule_->most_passes() > 1 && !has_feedback())
     fail("--passes %s needs a model with feedback; --fusion none has none", o_.passes.c_str());
-  o_.pass.mixin = o_.mixin == "half"      ? PrefixMixin::half
-                  : o_.mixin == "uniform" ? PrefixMixin::uniform
-                                          : PrefixMixin::off;
-  o_.pass.gradient = o_.gradient == "through"  ? GradientMode::through
-                     : o_.gradient == "detach" ? GradientMode::detach
-                                               : GradientMode::last;
   o_.pass.seed = uint64_t(o_.seed);
-  o_.optim.kind = o_.optimizer == "adamw" ? OptimizerKind::adamw : OptimizerKind::normuon;
-  o_.optim.schedule = o_.schedule == "wsd" ? ScheduleKind::wsd : ScheduleKind::cosine;
   o_.optim.resolve(o_.model.width);
   if (!o_.dump.empty()) o_.batch_tokens = 0;  // a dump is one micro-batch
   accumulate();
@@ -413,7 +403,7 @@ void Trainer::follow_size(Flags& flags) {
   follow("clip", o_.optim.clip, usual.clip);
   follow("passes", o_.passes, usual.passes);
   if (PassSchedule(o_.passes).most_passes() > 1)
-    follow("prefix-mixin", o_.mixin, usual.mixin), follow("jitter", o_.pass.jitter, usual.jitter);
+    follow("prefix-mixin", o_.pass.mixin, usual.mixin), follow("jitter", o_.pass.jitter, usual.jitter);
   follow("eval-every", o_.eval_every, usual.eval_every);
   follow("sample-every", o_.sample_every, usual.sample_every);
   follow("save-every", o_.save_every, usual.save_every);
@@ -496,7 +486,7 @@ void Trainer::read_data(Flags& flags) {
   if (flags.given("vocab") && !trains_tokenizer_ && !holds)
     fail("--vocab %d: no tokenizer is trained here, %s; leave --vocab out", o_.vocab,
          are_tokens ? "token files have the ids of theirs" : "the weights bring theirs");
-  Pack pack = o_.pack == "stream" ? Pack::stream : Pack::documents;
+  Pack pack = o_.pack;
   data_ = resumed && !flags.typed("data") ? read_recorded_data(from, resumed_from_.folder()) : read_training_data(from);
   if (resumed && !other_order_) require_same_data();
   if (const Checkpoint& from = weights_from(); !from.empty())
@@ -561,7 +551,6 @@ void Trainer::note_learning_rate() {
   if (then.tokens > 0 && o_.tokens == 0)
     notes_.push_back(text("--steps %lld takes the place of --tokens %lld, which were %lld steps", (long long)o_.steps,
                           (long long)then.tokens, (long long)steps));
-  then.optim.schedule = then.schedule == "wsd" ? ScheduleKind::wsd : ScheduleKind::cosine;
   auto schedule_in = [](const OptimizerOptions& o, int64_t steps) {
     return std::make_tuple(o.lr, o.min_lr, o.schedule, o.warmup, o.cooldown, steps);
   };
@@ -580,13 +569,13 @@ std::string Trainer::memory_advice() const {
   if (o_.batch > 1)
     advice += text("a smaller --batch (with --batch-tokens %lld the steps stay the same), ",
                    (long long)accumulation_ * o_.batch * o_.model.context);
-  if (recompute_named(o_.recompute) != Recompute::block) advice += "--recompute block, ";
+  if (o_.recompute != Recompute::block) advice += "--recompute block, ";
   return advice + "a smaller --model or --seq";
 }
 
 void Trainer::take_memory(const std::function<void(const std::string&)>& tell) {
   ParamLayout layout = param_layout(o_.model);
-  PassLimits limits{o_.batch * o_.model.context, schedule_->most_passes(), recompute_named(o_.recompute)};
+  PassLimits limits{o_.batch * o_.model.context, schedule_->most_passes(), o_.recompute};
   Weights::plan_memory(plan_, *kernels_, layout);
   plan_.add("gradients", double(layout.floats) * sizeof(float));
   if (o_.dump.empty()) Optimizer::plan_memory(plan_, layout, o_.optim);
@@ -808,9 +797,9 @@ std::string Trainer::plan_text() const {
   long long step_tokens = (long long)accumulation_ * o_.batch * c.context;
   double epochs = double(o_.steps) * double(accumulation_) * o_.batch / rows_per_epoch_;
   // Rows are not always full. Without the markers between documents, which only a stream has.
-  double tokens = epochs * double(loader_->tokens()) * (o_.pack == "stream" ? 1 : 1 - 1 / data_.document_length);
+  double tokens = epochs * double(loader_->tokens()) * (o_.pack == Pack::stream ? 1 : 1 - 1 / data_.document_length);
   std::string micro = accumulation_ > 1 ? text(" × %lld micro-batches", (long long)accumulation_) : "";
-  std::string mixin = schedule_->most_passes() > 1 ? text("mix-in %s: ", o_.mixin.c_str()) : "";
+  std::string mixin = schedule_->most_passes() > 1 ? text("mix-in %s: ", name_of(o_.pass.mixin)) : "";
   const OptimizerOptions& opt = o_.optim;
 
   std::string out = named_line("model", model_parts(c, model_->layout.count())) + weights_line();
@@ -821,7 +810,7 @@ std::string Trainer::plan_text() const {
   out += named_line("passes", {o_.passes, mixin + text("%.2f passes a token", passes),
                                text("about %.2f rows a token", rows), show_count(rows * tokens) + " rows in all"});
   out +=
-      named_line("optimize", {o_.optimizer, text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),
+      named_line("optimize", {name_of(opt.kind), text("lr %g", double(opt.lr)), text("warm-up %d steps", opt.warmup),
                               opt.schedule == ScheduleKind::wsd ? text("cooldown %g", double(opt.cooldown)) : "cosine",
                               text("weight decay %g", double(opt.weight_decay)), text("clip %g", double(opt.clip))});
   if (opt.min_lr > 0) out.insert(out.size() - 1, text(", least lr %g", double(opt.min_lr)));

@@ -17,8 +17,7 @@ void add_train_flags(Flags& f, TrainOptions& o) {
   f.add("vocab", &o.vocab, "ids of a BPE that is trained, at most (257: bytes)", 257, 1 << 20);
   f.choice("format", &o.format, {"", "text"},
            "empty: what is no text is refused by what it is; text: --data is a file of text, whatever it looks like");
-  f.choice("pack", &o.pack, {"documents", "stream"},
-           "documents are segments that see only themselves, or one stream across borders");
+  f.choice("pack", &o.pack, "documents are segments that see only themselves, or one stream across borders");
   f.add("seq", &o.model.context, "tokens in a row, T: the most that attention sees", 2, 1 << 20);
   f.add("batch", &o.batch, "rows computed together", 1, 1 << 20);
   f.add("batch-tokens", &o.batch_tokens, "tokens in an optimizer step, a multiple of batch × seq (0: batch × seq)", 0,
@@ -37,9 +36,9 @@ void add_train_flags(Flags& f, TrainOptions& o) {
         "every n-th layer sees all, the others the window (0: none does)", 0, 4096);
   f.add("rope-theta", &o.model.rope_theta, "base of the rotary angles", 1, 1e12f);
   f.add("residual-scale", &o.model.residual_scale, "alpha on each branch (0: 1/sqrt(2 layers))", 0, 100);
-  f.choice("fusion", &o.fusion, {"gate", "concat", "add", "none"},
+  f.choice("fusion", &o.model.fusion,
            "how state and token become an input; none: an ordinary transformer (the default where --passes is 1)");
-  f.choice("plain-input", &o.plain_input, {"normed", "raw"}, "the plain input: the embedding normed, or as it is");
+  f.choice("plain-input", &o.model.plain_input, "the plain input: the embedding normed, or as it is");
   f.add("head-gate", &o.model.head_gate, "a sigmoid gate on each head's output");
   f.add("branch-norm", &o.model.branch_norm, "a second norm on each branch's output");
 
@@ -48,17 +47,16 @@ void add_train_flags(Flags& f, TrainOptions& o) {
         "passes over a batch: a number, paper, two-pass, or a schedule `fraction of the run:percent of one/two/… pass "
         "steps,…`");
   f.add("lambda", &o.pass.lambda, "weight of the later passes' mean loss", 0, 1000);
-  f.choice("prefix-mixin", &o.mixin, {"half", "uniform", "off"},
+  f.choice("prefix-mixin", &o.pass.mixin,
            "length of a later pass's plain prefix: uniform, uniform for half of the segments and else 1, or 1");
   f.add("jitter", &o.pass.jitter, "half-width of the uniform noise on a carried state", 0, 10);
-  f.choice("gradient", &o.gradient, {"through", "detach", "last"},
-           "through carried states, cut at them, or of the last pass alone");
+  f.choice("gradient", &o.pass.gradient, "through carried states, cut at them, or of the last pass alone");
 
   f.section("Optimizer");
-  f.choice("optimizer", &o.optimizer, {"adamw", "normuon"},
+  f.choice("optimizer", &o.optim.kind,
            "normuon: on the stack's and the feedback's matrices, with AdamW at lr/20 on the rest");
   f.add("lr", &o.optim.lr, "peak learning rate (0: adamw 0.384 / width, normuon 1e-2)", 0, 10);
-  f.choice("schedule", &o.schedule, {"wsd", "cosine"},
+  f.choice("schedule", &o.optim.schedule,
            "after the warm-up: constant, then a linear fall over the cooldown; or half a cosine");
   f.add("min-lr", &o.optim.min_lr, "where the learning rate ends", 0, 10);
   f.add("warmup", &o.optim.warmup, "steps of linear warm-up", 0, 1 << 30);
@@ -83,7 +81,7 @@ void add_train_flags(Flags& f, TrainOptions& o) {
       "activations and the matrices in products; bf16 (GPUs only) keeps parameters, gradients and moments in float32");
   f.add("threads", &o.threads, "CPU threads (0: all cores)", 0, 4096);
   f.choice(
-      "recompute", &o.recompute, {"none", "norms", "block"},
+      "recompute", &o.recompute,
       "what the backward pass computes again instead of keeping it, with the same bits: nothing, norms and SwiGLU, "
       "or whole layers");
   f.add("eval-every", &o.eval_every, "steps between evaluations on held-out text (0: only at the end)", 0, 1 << 30);
@@ -112,7 +110,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 std::vector<Flags::Idle> idle_pass_flags(const TrainOptions& o, bool had_feedback) {
-  bool one_pass = PassSchedule(o.passes).most_passes() == 1, last = o.gradient == "last";
+  bool one_pass = PassSchedule(o.passes).most_passes() == 1, last = o.pass.gradient == GradientMode::last;
   bool trains_feedback = !one_pass && (last || o.pass.lambda > 0);
   bool looks_at_passes = parse_fused_passes("eval-passes", o.eval_passes).back() > 0;
   Names of_later = {"lambda", "prefix-mixin", "gradient"};
@@ -140,7 +138,7 @@ std::vector<Flags::Idle> idle_window_flags(const ModelConfig& c) {
 
 std::vector<Flags::Idle> idle_schedule_flags(const TrainOptions& o) {
   const char* no_cooldown = "--schedule cosine has no cooldown";
-  bool cosine = o.schedule == "cosine", z_loss = o.optim.z_loss > 0, cooldown = o.optim.cooldown > 0;
+  bool cosine = o.optim.schedule == ScheduleKind::cosine, z_loss = o.optim.z_loss > 0, cooldown = o.optim.cooldown > 0;
   return {{{"cooldown"}, cosine && cooldown, no_cooldown},
           {{"z-loss"}, cosine && z_loss, text("it is added in the cooldown, and %s", no_cooldown)},
           {{"z-loss"}, z_loss && !cooldown, "it is added in the cooldown, and --cooldown 0 leaves none"},

@@ -328,8 +328,8 @@ TEST(Decode, MemoryGrowsWithSequencesAndContext) {
 }
 
 TEST(DecodeMode, HasTheNamesOfTheFlags) {
-  for (DecodeMode mode : kModes) EXPECT_EQ(decode_mode_named(name_of(mode)), mode);
-  EXPECT_EQ(message_of([] { decode_mode_named("SOFT"); }),
+  for (DecodeMode mode : kModes) EXPECT_EQ(value_named<DecodeMode>(name_of(mode)), mode);
+  EXPECT_EQ(message_of([] { value_named<DecodeMode>("SOFT"); }),
             "a mode is standard, soft, fused or sequential, not \"SOFT\"");
 }
 

@@ -168,7 +168,7 @@ TEST(ModelConfig, NamesTheFileAndTheFieldWhereJsonIsWrong) {
   EXPECT_EQ(message("eos_token_id", -2), "c.json: `eos_token_id` is -2, which is out of range");
   EXPECT_EQ(message("eos_token_id", -1), "") << "there is none";
   EXPECT_EQ(message("model_type", "qwen3"), "c.json: `model_type` is \"qwen3\", not \"fullband\"");
-  EXPECT_EQ(message("fusion", "sum"), "c.json: fusion is one of none, gate, concat, add, not \"sum\"");
+  EXPECT_EQ(message("fusion", "sum"), "c.json: fusion is gate, concat, add or none, not \"sum\"");
   EXPECT_EQ(message("plain_input", ""), "c.json: plain input is normed or raw, not \"\"");
   EXPECT_EQ(message("head_gate", 1), "c.json: `head_gate` should be true or false");
   EXPECT_EQ(message("rope_theta", Json()), "c.json: `rope_theta` should be a number");

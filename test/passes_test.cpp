@@ -309,8 +309,8 @@ TEST(PassMemory, IsLessWhereMoreIsComputedAgain) {
 }
 
 TEST(PassNames, RecomputeHasTheNamesOfTheFlags) {
-  for (Recompute r : {Recompute::none, Recompute::norms, Recompute::block}) EXPECT_EQ(recompute_named(name_of(r)), r);
-  EXPECT_THROW(recompute_named("all"), Error);
+  for (Recompute r : {Recompute::none, Recompute::norms, Recompute::block}) EXPECT_EQ(value_named<Recompute>(name_of(r)), r);
+  EXPECT_THROW(value_named<Recompute>("all"), Error);
 }
 
 TEST(PlanPasses, GivesEachRowItsInputItsStateAndItsKeys) {
