@@ -177,7 +177,7 @@ void bench_matmul(const Kernels& run, const Options& o) {
     Block x(run, nx), w(run, nw), y(run, ny);
     for (const char* form : {"forward", "dinput", "dweight"}) {
       fill(run, x.data(), nx, 1), fill(run, w.data(), nw, 2), fill(run, y.data(), ny, 3);
-      Rate r = beside_fma(run, o.seconds / 8, 2.0 * rows * in * out, [&] {
+      Rate r = beside_fma(run, o.seconds / 8, 2.0 * rows * in * out, [&, rows = rows, in = in, out = out] {
         if (form[1] == 'o') run.matmul_forward(y.data(), x.data(), w.data(), rows, in, out);
         if (form[1] == 'i') run.matmul_backward_input(x.data(), y.data(), w.data(), rows, in, out, false);
         if (form[1] == 'w') run.matmul_backward_weight(w.data(), y.data(), x.data(), rows, in, out);
