@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "files.h"
+#include "shards.h"
 
 struct ShardForm {
   std::string folder, split;  // folder/split_000000.bin, …
@@ -18,18 +19,26 @@ struct ShardForm {
 
 class ShardWriter {
  public:
-  // Goes on behind `tokens` recorded ones; `ended`: finish() was called before they were recorded. Removes what was
-  // begun and not recorded; fails where shards are missing, broken, or there that are not ours.
-  ShardWriter(ShardForm, int64_t tokens, bool ended);
+  // Goes on behind `tokens` recorded ones; `ended`: finish() was called before they were recorded; `recorded`: checksums
+  // of full shards, of which those that lack are read. Removes what was begun and not recorded; fails where shards are
+  // missing, broken, or there that are not ours.
+  ShardWriter(ShardForm, int64_t tokens, bool ended, const Checksums& recorded = {});
 
   void append(const int* tokens, int64_t n, bool may_be_targets);
   int64_t tokens() const { return tokens_; }
-  int64_t shards() const;  // of which the last may be growing
-  void finish();           // no tokens follow
+  int64_t shards() const;                                    // of which the last may be growing
+  const Checksums& checksums() const { return checksums_; }  // of all but one that grows
+  void finish();                                             // no tokens follow
   void sync();
   void publish();
 
  private:
+  // A file that grows, and the CRC-32C of what it holds.
+  struct Part {
+    std::unique_ptr<GrowingFile> file;
+    uint32_t crc = 0;
+    void write(const void* bytes, size_t n);
+  };
   std::string name(int64_t shard, const char* kind) const { return form_.folder + "/" + file(shard, kind); }
   std::string partial(int64_t shard, const char* kind) const {
     return form_.folder + "/." + file(shard, kind) + ".partial";
@@ -41,9 +50,11 @@ class ShardWriter {
   void publish(int64_t shard) const;
   void require_complete(int64_t shard) const;
   void open_shard();
+  void close_shard();
 
   ShardForm form_;
   int64_t tokens_ = 0, published_ = 0;
   bool ended_ = false;
-  std::unique_ptr<GrowingFile> bin_, mask_;  // of the shard that grows
+  Checksums checksums_;
+  Part bin_, mask_;  // of the shard that grows
 };

@@ -5,6 +5,7 @@
 // A mask, where there is one, lies beside NAME.bin as NAME.mask: a byte a token, 1 where it may be a target, else 0.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -67,6 +68,8 @@ ShardHeader read_shard_header(const std::string& path);
 std::string shard_header(int bits, int64_t tokens);  // its 1024 bytes; at most 2³¹ − 1 tokens
 int bits_for_vocab(int vocab);                       // 16 up to 65,536 ids
 std::string mask_path(const std::string& shard);     // NAME.mask of NAME.bin
+// CRC-32C of token files and of masks, by their names without the folder.
+using Checksums = std::map<std::string, uint32_t>;
 
 // The files that a pattern names (*, ?, [...]), which end in .bin, sorted; a folder means its *.bin, and what exists
 // under the very name is meant, whatever it is called. Validation are those in whose own name, not their folder's, one of

@@ -72,11 +72,12 @@ void write_record(const std::string& out, const TokenFolder& f, bool complete) {
   if (!f.end_token.empty()) options.set("end-token", f.end_token);
   for (const auto& [name, tokens] : f.files) files.set(name, tokens);
   Json record = Json::object({{"format", 1}, {"complete", complete}, {"options", options}, {"files", files}});
+  if (!f.checksums.empty()) record.set("checksums", write_checksums(f.checksums));
   write_file(out + "/data.json", write_json_indented(record));
 }
 
-// Copies the ids of RAW/NAME.bin to OUT/NAME_000000.bin ….
-void import_ids(const Tokens& raw, const ShardForm& form, Progress& progress) {
+// Copies the ids of RAW/NAME.bin to OUT/NAME_000000.bin …, and returns their checksums.
+Checksums import_ids(const Tokens& raw, const ShardForm& form, Progress& progress) {
   constexpr int64_t kPiece = 1 << 20;
   ShardWriter writer(form, 0, false);
   std::vector<int> ids;
@@ -92,6 +93,7 @@ void import_ids(const Tokens& raw, const ShardForm& form, Progress& progress) {
   progress.print(text("%-10s %s in %s/%s_*.bin, ", form.split.c_str(), show_count(double(raw.size()), "token").c_str(),
                       form.folder.c_str(), form.split.c_str()) +
                  show_count(double(writer.shards()), "file"));
+  return writer.checksums();
 }
 
 // Two inputs of one name would be one file.
@@ -118,6 +120,7 @@ void add_to_import(TokenFolder& now, const TokenFolder& before, const std::vecto
           "%s: an import there was cut short, of which %s is to be: give its file again, too, or choose another folder",
           out.c_str(), file.first.c_str());
     now.files.push_back(file);
+    if (auto found = before.checksums.find(file.first); found != before.checksums.end()) now.checksums.insert(*found);
   }
 }
 
@@ -172,8 +175,8 @@ void import_token_ids(const ImportOptions& o) {
   write_record(o.out, now, false);
   if (!json.empty()) write_file(o.out + "/tokenizer.json", json);
   Progress progress(stdout);
-  for (const Tokens& raw : inputs) import_ids(raw, {o.out, split_of(raw), raw.bits(), o.shard_tokens}, progress);
+  for (const Tokens& raw : inputs)
+    now.checksums.merge(import_ids(raw, {o.out, split_of(raw), raw.bits(), o.shard_tokens}, progress));
   progress.finish();
   write_record(o.out, now, true);
-  record_checksums(o.out);
 }

@@ -35,16 +35,8 @@ struct Journal {
   PrepareResult counts;
   std::vector<InputFile> inputs;
   InputPosition position;
+  Checksums checksums;
 };
-
-std::string hex(uint32_t crc) { return text("%08x", crc); }
-
-uint32_t read_hex(const Json& json, const std::string& name, const std::string& path) {
-  std::string digits = json.get_string(name, path);
-  if (digits.size() != 8 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
-    fail("%s: `%s` should be eight hexadecimal digits", path.c_str(), name.c_str());
-  return uint32_t(std::stoul(digits, nullptr, 16));
-}
 
 int64_t read_count(const Json& json, const std::string& name, const std::string& path) {
   int64_t count = json.get_int(name, path);
@@ -78,7 +70,7 @@ const std::pair<const char*, int64_t PrepareResult::*> kCounts[] = {
 
 // Of the inputs behind `at` the reader may be changing what was read of them.
 Json journal_to_json(const PrepareResult& counts, const InputPosition& at, const std::vector<InputFile>& files,
-                     Json options) {
+                     Json options, const Checksums& checksums) {
   Json json = Json::object({{"format", kFormat}, {"complete", counts.complete}});
   for (auto [name, member] : kCounts) json.set(name, counts.*member);
   if (counts.bad_lines.count > 0)
@@ -88,22 +80,23 @@ Json journal_to_json(const PrepareResult& counts, const InputPosition& at, const
   json.set("options", std::move(options));
   if (!counts.complete)
     json.set("position",
-             Json::object({{"input", at.file}, {"byte", at.offset}, {"line", at.line}, {"crc32c", hex(at.crc)}}));
+             Json::object({{"input", at.file}, {"byte", at.offset}, {"line", at.line}, {"crc32c", write_crc(at.crc)}}));
   Json inputs = Json::array();
   for (size_t i = 0; i < files.size(); ++i) {
     const InputFile& file = files[i];
     Json entry = Json::object({{"path", file.path}});
     if (int64_t(i) <= at.file) entry.set("bytes", file.bytes), entry.set("modified", file.modified);
-    if (int64_t(i) < at.file) entry.set("read", file.read), entry.set("crc32c", hex(file.crc));
+    if (int64_t(i) < at.file) entry.set("read", file.read), entry.set("crc32c", write_crc(file.crc));
     inputs.items.push_back(std::move(entry));
   }
   json.set("inputs", std::move(inputs));
+  if (!checksums.empty()) json.set("checksums", write_checksums(checksums));
   return json;
 }
 
 InputPosition read_position(const Json& json, const std::string& path) {
   return {read_count(json, "input", path), read_count(json, "byte", path), read_count(json, "line", path),
-          read_hex(json, "crc32c", path)};
+          read_crc(json, "crc32c", path)};
 }
 
 BadLines read_bad_lines(const Json& json, const std::string& path) {
@@ -131,9 +124,10 @@ Journal read_journal(const Json& json, const std::string& path) {
     if (i <= journal.position.file)
       file.bytes = read_count(entry, "bytes", path), file.modified = entry.get_string("modified", path);
     if (i < journal.position.file)
-      file.read = read_count(entry, "read", path), file.crc = read_hex(entry, "crc32c", path);
+      file.read = read_count(entry, "read", path), file.crc = read_crc(entry, "crc32c", path);
     journal.inputs.push_back(std::move(file));
   }
+  journal.checksums = read_checksums(json, path);
   return journal;
 }
 
@@ -210,8 +204,9 @@ class Preparation {
     refuse_others_files();
     if (file_exists(path("data.json"))) read_data_json();
     require_own_tokenizer();
-    train_ = std::make_unique<ShardWriter>(form("train"), counts_.train_tokens, counts_.complete);
-    validation_ = std::make_unique<ShardWriter>(form("val"), counts_.validation_tokens, counts_.complete);
+    train_ = std::make_unique<ShardWriter>(form("train"), counts_.train_tokens, counts_.complete, checksums_then_);
+    validation_ =
+        std::make_unique<ShardWriter>(form("val"), counts_.validation_tokens, counts_.complete, checksums_then_);
     if (o.deduplicate && !counts_.complete) open_seen();
     for (int t = 0; t < thread_count(); ++t) encoders_.push_back(std::make_unique<Encoder>(tokenizer));
   }
@@ -220,7 +215,8 @@ class Preparation {
     if (counts_.complete) {
       reader_.resume(inputs_then_, position_);  // are the inputs what they were?
       if (!file_exists(path("tokenizer.json"))) write_file(path("tokenizer.json"), tokenizer_json_);
-      leave_whole();  // a kill may have come before
+      remove_seen();                               // a kill may have come before
+      if (checksums() != checksums_then_) save();  // it is from before there were any
       counts_.found = true;
       return counts_;
     }
@@ -295,6 +291,7 @@ class Preparation {
     require_same_options(json.get("options", name), options_to_json(o_, tokenizer_), o_.out);
     require_same_inputs(journal.inputs, reader_.files(), o_.out);
     counts_ = journal.counts, position_ = journal.position, inputs_then_ = std::move(journal.inputs);
+    checksums_then_ = std::move(journal.checksums);
   }
 
   void require_own_tokenizer() const {
@@ -390,7 +387,7 @@ class Preparation {
     for (ShardWriter* split : {train_.get(), validation_.get()}) split->sync();
     if (seen_file_) seen_file_->sync();
     if (!file_exists(path("tokenizer.json"))) write_file(path("tokenizer.json"), tokenizer_json_);
-    Json json = journal_to_json(counts_, position_, reader_.files(), options_to_json(o_, tokenizer_));
+    Json json = journal_to_json(counts_, position_, reader_.files(), options_to_json(o_, tokenizer_), checksums());
     write_file(path("data.json"), write_json_indented(json));
     for (ShardWriter* split : {train_.get(), validation_.get()}) split->publish();
     unsaved_ = false;
@@ -410,14 +407,16 @@ class Preparation {
     position_ = reader_.position();
     counts_.complete = true;
     save();
-    leave_whole();
+    remove_seen();
     return counts_;
   }
 
-  // What is left to do once data.json says that all is written.
-  void leave_whole() const {
-    std::filesystem::remove(path(".seen.partial"));
-    if (read_token_folder(o_.out).checksums.empty()) record_checksums(o_.out);
+  void remove_seen() const { std::filesystem::remove(path(".seen.partial")); }
+
+  Checksums checksums() const {
+    Checksums all = train_->checksums();
+    all.insert(validation_->checksums().begin(), validation_->checksums().end());
+    return all;
   }
 
   const PrepareOptions& o_;
@@ -429,6 +428,7 @@ class Preparation {
   PrepareResult counts_;
   InputPosition position_;              // behind the last document that counts
   std::vector<InputFile> inputs_then_;  // as data.json has them
+  Checksums checksums_then_;
   std::unique_ptr<ShardWriter> train_, validation_;
   std::unordered_set<Hash128, HashOfHash> seen_;
   std::unique_ptr<GrowingFile> seen_file_;

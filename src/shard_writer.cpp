@@ -27,12 +27,17 @@ int64_t number_in(std::string_view name, const std::string& before, const std::s
 
 }  // namespace
 
-ShardWriter::ShardWriter(ShardForm form, int64_t tokens, bool ended)
+ShardWriter::ShardWriter(ShardForm form, int64_t tokens, bool ended, const Checksums& recorded)
     : form_(std::move(form)), tokens_(tokens), ended_(ended) {
   clear_folder();
   for (; published_ < complete(); ++published_) {  // one by one: what is recorded may be wrong, and end here
     publish(published_);                           // what a kill kept from it
     require_complete(published_);
+    for (const char* kind : kinds()) {
+      auto found = recorded.find(file(published_, kind));
+      checksums_[file(published_, kind)] =
+          found != recorded.end() ? found->second : crc32c_of_file(name(published_, kind));
+    }
   }
   if (!ended_ && tokens_ % form_.shard_tokens > 0) open_shard();
 }
@@ -75,45 +80,58 @@ void ShardWriter::require_complete(int64_t shard) const {
 void ShardWriter::open_shard() {
   int64_t shard = tokens_ / form_.shard_tokens, held = tokens_ % form_.shard_tokens;
   int64_t bytes = held > 0 ? kShardHeaderBytes + held * (form_.bits / 8) : 0;
-  bin_ = std::make_unique<GrowingFile>(partial(shard, "bin"), bytes, name(shard, "bin"));
-  if (form_.masked) mask_ = std::make_unique<GrowingFile>(partial(shard, "mask"), held, name(shard, "mask"));
+  bin_ = {std::make_unique<GrowingFile>(partial(shard, "bin"), bytes, name(shard, "bin"))};
+  if (form_.masked) mask_ = {std::make_unique<GrowingFile>(partial(shard, "mask"), held, name(shard, "mask"))};
   std::string header = shard_header(form_.bits, form_.shard_tokens);
-  if (held == 0)
-    bin_->write(header.data(), header.size());
-  else
-    bin_->rewrite(0, header);  // a kill may have come after finish()
+  if (held == 0) return bin_.write(header.data(), header.size());
+  bin_.file->rewrite(0, header);  // a kill may have come after finish()
+  bin_.crc = crc32c_of_file(partial(shard, "bin"));
+  if (form_.masked) mask_.crc = crc32c_of_file(partial(shard, "mask"));
+}
+
+void ShardWriter::close_shard() {
+  sync();
+  checksums_[file(shards() - 1, "bin")] = bin_.crc;
+  if (form_.masked) checksums_[file(shards() - 1, "mask")] = mask_.crc;
+  bin_ = {}, mask_ = {};
+}
+
+void ShardWriter::Part::write(const void* bytes, size_t n) {
+  file->write(bytes, n);
+  crc = crc32c(crc, bytes, n);
 }
 
 void ShardWriter::append(const int* tokens, int64_t n, bool may_be_targets) {
   std::vector<uint16_t> narrow;
   while (n > 0) {
-    if (!bin_) open_shard();
+    if (!bin_.file) open_shard();
     int64_t part = std::min(n, form_.shard_tokens - tokens_ % form_.shard_tokens);
     if (form_.bits == 16) {
       narrow.assign(tokens, tokens + part);
-      bin_->write(narrow.data(), size_t(part) * sizeof(uint16_t));
+      bin_.write(narrow.data(), size_t(part) * sizeof(uint16_t));
     } else {
-      bin_->write(tokens, size_t(part) * sizeof(uint32_t));
+      bin_.write(tokens, size_t(part) * sizeof(uint32_t));
     }
-    if (mask_) {
+    if (form_.masked) {
       std::vector<uint8_t> mask(size_t(part), may_be_targets);
-      mask_->write(mask.data(), mask.size());
+      mask_.write(mask.data(), mask.size());
     }
     tokens += part, n -= part, tokens_ += part;
-    if (tokens_ % form_.shard_tokens == 0) sync(), bin_.reset(), mask_.reset();
+    if (tokens_ % form_.shard_tokens == 0) close_shard();
   }
 }
 
 void ShardWriter::finish() {
   ended_ = true;
-  if (!bin_) return;
-  bin_->rewrite(0, shard_header(form_.bits, tokens_ % form_.shard_tokens));
-  sync(), bin_.reset(), mask_.reset();
+  if (!bin_.file) return;
+  bin_.file->rewrite(0, shard_header(form_.bits, tokens_ % form_.shard_tokens));
+  bin_.crc = crc32c_of_file(partial(shards() - 1, "bin"));  // of the other header, too
+  close_shard();
 }
 
 void ShardWriter::sync() {
-  if (bin_) bin_->sync();
-  if (mask_) mask_->sync();
+  if (bin_.file) bin_.file->sync();
+  if (mask_.file) mask_.file->sync();
 }
 
 void ShardWriter::publish() {

@@ -43,6 +43,28 @@ void refuse_unlisted(const TokenFolder& f, const std::string& folder) {
 
 std::string describe_tokenizer(const Tokenizer& t) { return text("%d ids, checksum %08x", t.vocab(), t.checksum()); }
 
+std::string write_crc(uint32_t crc) { return text("%08x", crc); }
+
+uint32_t read_crc(const Json& json, const std::string& name, const std::string& path) {
+  std::string digits = json.get_string(name, path);
+  if (digits.size() != 8 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
+    fail("%s: `%s` should be eight hexadecimal digits", path.c_str(), name.c_str());
+  return uint32_t(std::stoul(digits, nullptr, 16));
+}
+
+Json write_checksums(const Checksums& checksums) {
+  Json json = Json::object();
+  for (const auto& [name, crc] : checksums) json.members.emplace_back(name, write_crc(crc));
+  return json;
+}
+
+Checksums read_checksums(const Json& data_json, const std::string& path) {
+  Checksums checksums;
+  if (const Json* json = data_json.find("checksums"))
+    for (const auto& [name, digits] : json->members) checksums[name] = read_crc(*json, name, path);
+  return checksums;
+}
+
 TokenFolder read_token_folder(const std::string& folder) {
   TokenFolder f;
   std::string path = data_json(folder);
@@ -57,9 +79,7 @@ TokenFolder read_token_folder(const std::string& folder) {
   if (f.imported)
     for (const auto& [name, tokens] : json.get("files", path).members)
       f.files.emplace_back(name, json.get("files", path).get_int(name, path));
-  if (const Json* checksums = json.find("checksums"))
-    for (const auto& [name, checksum] : checksums->members)
-      f.checksums.emplace_back(name, checksums->get_string(name, path));
+  f.checksums = read_checksums(json, path);
   return f;
 }
 
@@ -88,25 +108,11 @@ void require_as_prepared(const std::string& folder) {
   refuse_unlisted(f, folder);
 }
 
-static std::string checksum_of(const std::string& path) { return text("%08x", crc32c_of_file(path)); }
-
-void record_checksums(const std::string& folder) {
-  std::string path = data_json(folder);
-  Json json = parse_json(read_file(path), path), checksums = Json::object();
-  for (const auto& [name, tokens] : read_token_folder(folder).files) {
-    std::string file = folder + "/" + name, mask = mask_path(file);
-    checksums.set(name, checksum_of(file));
-    if (file_exists(mask)) checksums.set(mask.substr(folder.size() + 1), checksum_of(mask));
-  }
-  json.set("checksums", checksums);
-  write_file(path, write_json_indented(json));
-}
-
-void require_same_bytes(const std::string& folder) {
-  for (const auto& [name, checksum] : read_token_folder(folder).checksums)
-    if (std::string file = folder + "/" + name; checksum_of(file) != checksum)
-      fail("%s has other bytes than when it was made, by the checksum in %s: copy it again", file.c_str(),
-           data_json(folder).c_str());
+std::vector<std::string> files_with_other_bytes(const std::string& folder) {
+  std::vector<std::string> others;
+  for (const auto& [name, crc] : read_token_folder(folder).checksums)
+    if (std::string file = folder + "/" + name; crc32c_of_file(file) != crc) others.push_back(file);
+  return others;
 }
 
 void require_tokenizer_of(const std::string& folder, const Tokenizer& tokenizer, const std::string& name) {

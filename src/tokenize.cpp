@@ -503,7 +503,9 @@ int inspect(int argc, char** argv) {
       for (const std::string& file : *split) show(file);
     try {
       require_as_prepared(word);
-      require_same_bytes(word);
+      for (const std::string& file : files_with_other_bytes(word))
+        tell(Error(text("%s has other bytes than when it was made, by the checksum in %s/data.json: copy it again",
+                        file.c_str(), word.c_str())));
     } catch (const Error& e) {
       tell(e);
     }

@@ -12,6 +12,7 @@
 #include "log.h"
 #include "program.h"
 #include "shards.h"
+#include "token_folder.h"
 
 namespace {
 
@@ -676,6 +677,43 @@ TEST(Prepare, KilledAtAnyMomentItEndsWithTheSameBytes) {
     expect_same_shards(k / "whole", k / "killed");
     EXPECT_EQ(contents(k / "whole/data.json"), contents(k / "killed/data.json"));
   }
+}
+
+TEST(Prepare, DataJsonHasTheChecksumOfEachFinishedFileWhichIsNotReadAgain) {
+  Kitchen k;
+  put(k / "a.jsonl", as_jsonl(some_documents(500)));
+  PrepareOptions whole = k.options({"a.jsonl"}, "whole"), killed = k.options({"a.jsonl"}, "killed");
+  whole.documents.prompt_field = killed.documents.prompt_field = "text";
+  prepare_data(whole, k.tokenizer);
+  Checksums recorded = read_token_folder(whole.out).checksums, held;
+  for (const std::string& name : list_folder(whole.out))
+    if (has(name, ".bin") || has(name, ".mask")) held[name] = crc32c_of_file(whole.out + "/" + name);
+  EXPECT_EQ(recorded, held);
+
+  begin(killed, k.tokenizer, contents(whole.out + "/data.json").size() - 100);  // which it reaches, too
+  std::string first = killed.out + "/train_000000.bin", bytes = contents(first);
+  ASSERT_FALSE(read_token_folder(killed.out).complete);
+  put(first, bytes.substr(0, 2000) + char(bytes[2000] ^ 1) + bytes.substr(2001));
+  prepare_data(killed, k.tokenizer);
+  EXPECT_EQ(contents(whole.out + "/data.json"), contents(killed.out + "/data.json"));
+  EXPECT_EQ(files_with_other_bytes(killed.out), Texts{first});
+  put(first, bytes);
+  expect_same_shards(whole.out, killed.out);
+}
+
+TEST(Prepare, AnUnfinishedFolderFromBeforeThereWereChecksumsGetsThem) {
+  Kitchen k;
+  put(k / "a.txt", as_text(some_documents(1000)));
+  PrepareOptions whole = k.options({"a.txt"}, "whole"), killed = k.options({"a.txt"}, "killed");
+  prepare_data(whole, k.tokenizer);
+  begin(killed, k.tokenizer, contents(whole.out + "/data.json").size() - 100);
+  std::string record = killed.out + "/data.json";
+  Json json = parse_json(contents(record), record);
+  ASSERT_TRUE(json.find("checksums"));
+  std::erase_if(json.members, [](const auto& member) { return member.first == "checksums"; });
+  put(record, write_json_indented(json));
+  prepare_data(killed, k.tokenizer);
+  EXPECT_EQ(contents(whole.out + "/data.json"), contents(record));
 }
 
 TEST(Prepare, CtrlCSavesAndTheSameCommandGoesOn) {

@@ -59,7 +59,12 @@ TEST(TokenFolder, WhoseFilesHaveOtherBytesIsFoundByInspectingIt) {
   put(p.file("train_000000.bin"), second), put(p.file("train_000001.bin"), first);  // two full ones, swapped
   EXPECT_TRUE(has(inspected(), "train_000000.bin has other bytes than when it was made, by the checksum in "))
       << inspected();
-  put(p.file("train_000000.bin"), first), put(p.file("train_000001.bin"), second);
+  EXPECT_TRUE(has(inspected(), "train_000001.bin has other bytes")) << "each is named";
+  put(p.file("train_000000.bin"), first.substr(0, 5000) + char(first[5000] ^ 1) + first.substr(5001));
+  put(p.file("train_000001.bin"), second);
+  EXPECT_TRUE(has(inspected(), "train_000000.bin has other bytes")) << "one bit of it";
+  EXPECT_FALSE(has(inspected(), "train_000001.bin has other bytes"));
+  put(p.file("train_000000.bin"), first);
   EXPECT_EQ(inspected(), "");
   std::string record = contents(p.file("data.json"));
   edit(p.file("data.json"), "\"checksums\"", "\"before\"");

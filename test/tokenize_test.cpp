@@ -4,6 +4,7 @@
 #include "bpe.h"
 #include "program.h"
 #include "shards.h"
+#include "token_folder.h"
 
 namespace {
 
@@ -277,6 +278,7 @@ TEST(Tokenize, AnotherImportAddsToTheFolderAndReplacesFilesOfTheSameNames) {
   ASSERT_EQ(ran.status, 0) << ran.err;
   ASSERT_EQ(import("val.bin").status, 0);
   EXPECT_EQ(w.tokenize({"inspect", w / "d"}).err, "");
+  EXPECT_EQ(read_token_folder(w / "d").checksums.size(), 4u) << "those of files that stay are kept";
   put(w / "train.bin", as_bytes(std::vector<uint16_t>(1500, 263)));
   ran = import("train.bin");
   ASSERT_EQ(ran.status, 0) << ran.err;
