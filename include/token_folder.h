@@ -30,9 +30,12 @@ Json write_checksums(const Checksums&);
 Checksums read_checksums(const Json& data_json, const std::string& path);  // empty where there are none
 
 // Holds the folder against its data.json: fails where its preparation was not finished, where a file is missing, has
-// another number of tokens, or lies there that is not listed. Folders without data.json are taken as they are.
+// another number of tokens, or lies there that is not listed, and where none is. Folders without data.json are taken as
+// they are.
 void require_as_prepared(const std::string& folder);
 // Reads all files, and returns the paths of those that have other bytes than data.json has checksums of.
 std::vector<std::string> files_with_other_bytes(const std::string& folder);
+// Fails where a folder's tokens were made by a tokenizer, and none lies in it.
+void require_tokenizer_in(const std::string& folder);
 // Fails where the tokens of a folder were made by another tokenizer. `name` is what it is called in messages.
 void require_tokenizer_of(const std::string& folder, const Tokenizer&, const std::string& name);

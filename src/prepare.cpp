@@ -288,6 +288,8 @@ class Preparation {
     if (json.get_int("format", name) != kFormat) fail("%s has a format that this program does not know", name.c_str());
     if (json.find("files")) fail("%s holds imported token files: choose another folder", o_.out.c_str());
     Journal journal = read_journal(json, name);
+    if (journal.counts.complete && journal.counts.train_tokens == 0)
+      fail("%s says that all is done, and counts no tokens: remove it and make the folder anew", name.c_str());
     require_same_options(json.get("options", name), options_to_json(o_, tokenizer_), o_.out);
     require_same_inputs(journal.inputs, reader_.files(), o_.out);
     counts_ = journal.counts, position_ = journal.position, inputs_then_ = std::move(journal.inputs);

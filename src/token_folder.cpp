@@ -84,14 +84,19 @@ TokenFolder read_token_folder(const std::string& folder) {
 }
 
 void require_as_prepared(const std::string& folder) {
-  TokenFolder f = read_token_folder(folder);
-  if (f.files.empty() && f.complete) return;
   std::string path = data_json(folder);
+  if (!file_exists(path)) return;
+  TokenFolder f = read_token_folder(folder);
   if (!f.complete)
     fail(
         "%s is not finished: give its ./tokenize %s again, which goes on, or name the files that are there, as in "
         "'%s/*.bin'",
         folder.c_str(), f.imported ? "import" : "data", folder.c_str());
+  if (f.files.empty())
+    fail(
+        "%s says that all is done, and lists no files: remove it and make the folder anew, or name the files that are "
+        "meant, as in '%s/*.bin'",
+        path.c_str(), folder.c_str());
   for (const auto& [name, tokens] : f.files) {
     std::string file = folder + "/" + name;
     if (!file_exists(file))
@@ -113,6 +118,13 @@ std::vector<std::string> files_with_other_bytes(const std::string& folder) {
   for (const auto& [name, crc] : read_token_folder(folder).checksums)
     if (std::string file = folder + "/" + name; crc32c_of_file(file) != crc) others.push_back(file);
   return others;
+}
+
+void require_tokenizer_in(const std::string& folder) {
+  std::string beside = folder + "/tokenizer.json";
+  if (!file_exists(beside) && !read_token_folder(folder).tokenizer.empty())
+    fail("%s is missing, by which the tokens in %s were made: copy it back, or name it with --tokenizer",
+         beside.c_str(), folder.c_str());
 }
 
 void require_tokenizer_of(const std::string& folder, const Tokenizer& tokenizer, const std::string& name) {

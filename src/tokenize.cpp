@@ -498,11 +498,13 @@ int inspect(int argc, char** argv) {
       show(word);
       continue;
     }
+    if (!names_shards(word)) require_as_prepared(word);  // its data.json may list some that are gone
     ShardNames names = find_shards(word);
     for (const auto* split : {&names.train, &names.validation})
       for (const std::string& file : *split) show(file);
     try {
       require_as_prepared(word);
+      if (tokenizer.path.empty()) require_tokenizer_in(word);
       for (const std::string& file : files_with_other_bytes(word))
         tell(Error(text("%s has other bytes than when it was made, by the checksum in %s/data.json: copy it again",
                         file.c_str(), word.c_str())));

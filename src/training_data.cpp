@@ -141,9 +141,7 @@ Tokenizer tokenizer_of_files(const DataOptions& o, TokenizerFlags flags, const s
   bool is_beside = file_exists(beside), of_model = o.of_model && o.of_model->reads_text();
   bool chosen = of_model || !flags.path.empty();
   if (!chosen && !is_beside) {
-    if (!read_token_folder(folder_of(first)).tokenizer.empty())
-      fail("%s is missing, by which the tokens in %s were made: copy it back, or name it with --tokenizer",
-           beside.c_str(), folder_of(first).c_str());
+    require_tokenizer_in(folder_of(first));
     flags.require_nothing(first);
     return bits == 16 ? Tokenizer::ids_only(50257, 50256) : Tokenizer::ids_only(128256, 128000);
   }

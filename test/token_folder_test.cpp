@@ -78,9 +78,26 @@ TEST(TokenFolder, WhoseFilesHaveOtherBytesIsFoundByInspectingIt) {
 
 TEST(TokenFolder, WhoseFilesAreAllGoneSaysWhichThereShouldBe) {
   Prepared p;
+  ASSERT_EQ(p.train(p.folder_path()).status, 0);
   for (const std::string& name : list_folder(p.folder_path()))
     if (name.ends_with(".bin")) std::filesystem::remove(p.file(name));
-  expect_refused(p.train(p.folder_path()), "train", "train_000000.bin is missing, which ");
+  for (const Words& data : {Words{}, Words{"--data", p.folder_path()}})
+    expect_refused(run("eval", Words{"--model", p / "out"} + data), "eval", "train_000000.bin is missing, which ");
+  remove_folder(p / "out");
+  p.refused("train_000000.bin is missing, which ");
+}
+
+TEST(TokenFolder, WhoseDataJsonListsNoFilesThoughAllIsDoneIsRefused) {
+  Prepared p;
+  const char* refusal = "data.json says that all is done, and lists no files: remove it and make the folder anew";
+  Json json = parse_json(contents(p.file("data.json")), "data.json");
+  for (const char* count : {"train_tokens", "validation_tokens", "train_shards", "validation_shards"})
+    json.set(count, 0);
+  put(p.file("data.json"), write_json(json));
+  p.refused(refusal);
+  expect_refused(p.data(), "tokenize", "data.json says that all is done, and counts no tokens: remove it and make");
+  put(p.file("data.json"), "{\"format\": 1, \"complete\": true, \"options\": {\"tokenizer\": \"\"}, \"files\": {}}");
+  p.refused(refusal);
 }
 
 TEST(TokenFolder, WithoutAFileNamesItAndWhatToDo) {
@@ -97,7 +114,9 @@ TEST(TokenFolder, WithAnotherTokenizerOrNoneIsRefused) {
   Prepared p;
   ASSERT_EQ(run("tokenize", {"train", p.text(), "--vocab", "270", "--out", p / "other.json"}).status, 0);
   std::filesystem::remove(p.file("tokenizer.json"));
-  expect_refused(p.train(p.folder_path()), "train", "tokenizer.json is missing, by which the tokens in");
+  p.refused("tokenizer.json is missing, by which the tokens in");
+  expect_refused(p.train(p.file("*.bin")), "train", "tokenizer.json is missing, by which the tokens in");
+  EXPECT_EQ(run("tokenize", {"inspect", p.folder_path(), "--tokenizer", "bytes"}).status, 0) << "it is named";
   std::filesystem::copy(p / "other.json", p.file("tokenizer.json"));
   p.refused("is not the tokenizer that made the tokens in");
   expect_refused(p.train(p.file("*.bin")), "train", "is not the tokenizer that made the tokens in");
