@@ -18,6 +18,7 @@ struct TokenFolder {
   std::string end_token;                               // empty: not recorded
   std::vector<std::pair<std::string, int64_t>> files;  // name and tokens
   Checksums checksums;                                 // of these and of masks; those that lack are not recorded
+  std::vector<std::string> command;  // that goes on: ./tokenize's words but --out; empty: not recorded
 };
 
 // Fails where data.json is damaged. A folder without one, as of llm.c's files, has an empty list of files.
@@ -27,7 +28,10 @@ std::string describe_tokenizer(const Tokenizer&);
 std::string write_crc(uint32_t);  // "89abcdef"
 uint32_t read_crc(const Json&, const std::string& name, const std::string& path);
 Json write_checksums(const Checksums&);
+Json write_command(const std::vector<std::string>& words);
 Checksums read_checksums(const Json& data_json, const std::string& path);  // empty where there are none
+// Adds a flag to the words of a command.
+void add_flag(std::vector<std::string>& command, const std::string& name, const std::string& value);
 
 // Holds the folder against its data.json: fails where its preparation was not finished, where a file is missing, has
 // another number of tokens, or lies there that is not listed, and where none is. Folders without data.json are taken as

@@ -52,6 +52,21 @@ bool belongs_to(const std::string& file, const Tokens& raw) {
   return file.starts_with(split) && file.size() == split.size() + 10 && file.ends_with(".bin");
 }
 
+// The words that make it again, without --out.
+std::vector<std::string> command_for(const ImportOptions& o) {
+  std::vector<std::string> command = {"import"};
+  command.insert(command.end(), o.files.begin(), o.files.end());
+  const ImportOptions defaults;
+  auto add = [&](const char* name, const std::string& value, const std::string& usual) {
+    if (value != usual) add_flag(command, name, value);
+  };
+  add("bits", o.bits, defaults.bits), add("format", o.format, defaults.format);
+  add("shard-tokens", std::to_string(o.shard_tokens), std::to_string(defaults.shard_tokens));
+  add("tokenizer", o.tokenizer.path, ""), add("pattern", o.tokenizer.pattern, "");
+  add("end-token", o.tokenizer.end_token, "");
+  return command;
+}
+
 // What data.json says: the files that there will be. Once it is there, they are known as ours.
 TokenFolder folder_of_import(const std::vector<Tokens>& inputs, const std::optional<Tokenizer>& tokenizer,
                              int64_t shard_tokens) {
@@ -73,6 +88,7 @@ void write_record(const std::string& out, const TokenFolder& f, bool complete) {
   for (const auto& [name, tokens] : f.files) files.set(name, tokens);
   Json record = Json::object({{"format", 1}, {"complete", complete}, {"options", options}, {"files", files}});
   if (!f.checksums.empty()) record.set("checksums", write_checksums(f.checksums));
+  if (!complete) record.set("command", write_command(f.command));
   write_file(out + "/data.json", write_json_indented(record));
 }
 
@@ -115,12 +131,14 @@ void add_to_import(TokenFolder& now, const TokenFolder& before, const std::vecto
       std::filesystem::remove(out + "/" + file.first);
       continue;
     }
-    if (!before.complete)
+    auto checksum = before.checksums.find(file.first);
+    bool recorded = checksum != before.checksums.end();  // then it was finished
+    if (!before.complete && !recorded)
       fail(
           "%s: an import there was cut short, of which %s is to be: give its file again, too, or choose another folder",
           out.c_str(), file.first.c_str());
     now.files.push_back(file);
-    if (auto found = before.checksums.find(file.first); found != before.checksums.end()) now.checksums.insert(*found);
+    now.checksums[file.first] = recorded ? checksum->second : crc32c_of_file(out + "/" + file.first);
   }
 }
 
@@ -168,6 +186,7 @@ void import_token_ids(const ImportOptions& o) {
   std::vector<Tokens> inputs = map_inputs(o, tokenizer);
   std::string json = tokenizer ? tokenizer->to_json() : "";
   TokenFolder before = read_token_folder(o.out), now = folder_of_import(inputs, tokenizer, o.shard_tokens);
+  now.command = command_for(o);
   refuse_others_files(o.out, before, inputs, json);
   make_folder(o.out);
   FolderLock lock(o.out);

@@ -57,6 +57,27 @@ Json options_to_json(const PrepareOptions& o, const Tokenizer& tokenizer) {
                        {"dedup", o.deduplicate}});
 }
 
+// The words that go on, without --out: the folder has the tokenizer, and the bytes depend on no other flags. Empty where
+// they are not known: a pipe that has a name may have another one the next time.
+std::vector<std::string> command_for(const PrepareOptions& o, const Tokenizer& tokenizer,
+                                     const std::vector<InputFile>& files) {
+  for (const InputFile& file : files)
+    if (!file.regular && file.path != "-") return {};
+  std::vector<std::string> command = {"data"};
+  command.insert(command.end(), o.documents.inputs.begin(), o.documents.inputs.end());
+  Json defaults = options_to_json({}, tokenizer);
+  for (const auto& [name, value] : options_to_json(o, tokenizer).members) {
+    if (write_json(value) == write_json(*defaults.find(name))) continue;
+    if (value.kind == Json::Kind::boolean)
+      command.push_back("--" + name);
+    else
+      add_flag(command, name, value.kind == Json::Kind::string ? value.string : write_json(value));
+  }
+  if (o.documents.on_bad_line != DocumentOptions().on_bad_line)
+    add_flag(command, "on-bad-line", o.documents.on_bad_line);
+  return command;
+}
+
 const std::pair<const char*, int64_t PrepareResult::*> kCounts[] = {
     {"documents", &PrepareResult::documents},
     {"validation_documents", &PrepareResult::validation_documents},
@@ -390,6 +411,7 @@ class Preparation {
     if (seen_file_) seen_file_->sync();
     if (!file_exists(path("tokenizer.json"))) write_file(path("tokenizer.json"), tokenizer_json_);
     Json json = journal_to_json(counts_, position_, reader_.files(), options_to_json(o_, tokenizer_), checksums());
+    if (!counts_.complete) json.set("command", write_command(command_for(o_, tokenizer_, reader_.files())));
     write_file(path("data.json"), write_json_indented(json));
     for (ShardWriter* split : {train_.get(), validation_.get()}) split->publish();
     unsaved_ = false;

@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "files.h"
+#include "program.h"
 #include "shards.h"
 
 namespace {
@@ -28,6 +29,19 @@ void take_prepared(TokenFolder& f, const Json& json, const Json& options, const 
 
 bool is_listed(const TokenFolder& f, const std::string& name) {
   return std::any_of(f.files.begin(), f.files.end(), [&](const auto& file) { return file.first == name; });
+}
+
+// As a clause for a message.
+std::string how_to_go_on(const TokenFolder& f, const std::string& folder) {
+  constexpr size_t kMost = 1000;
+  bool has_tokenizer = f.imported || file_exists(folder + "/tokenizer.json");
+  std::string line = "./tokenize";
+  for (const std::string& word : f.command) line += " " + shell_word(word);
+  line += " --out " + shell_word(folder);
+  if (f.command.empty() || !has_tokenizer || line.size() > kMost || line.find('\n') != line.npos)
+    return text("give its ./tokenize %s again, which goes on", f.imported ? "import" : "data");
+  bool piped = std::find(f.command.begin(), f.command.end(), "-") != f.command.end();
+  return (piped ? "pipe the same input in again: " : "") + line + " goes on with it";
 }
 
 void refuse_unlisted(const TokenFolder& f, const std::string& folder) {
@@ -58,6 +72,13 @@ Json write_checksums(const Checksums& checksums) {
   return json;
 }
 
+Json write_command(const std::vector<std::string>& words) { return Json::array({words.begin(), words.end()}); }
+
+void add_flag(std::vector<std::string>& command, const std::string& name, const std::string& value) {
+  if (value.starts_with("--")) return command.push_back("--" + name + "=" + value);
+  command.insert(command.end(), {"--" + name, value});
+}
+
 Checksums read_checksums(const Json& data_json, const std::string& path) {
   Checksums checksums;
   if (const Json* json = data_json.find("checksums"))
@@ -80,6 +101,8 @@ TokenFolder read_token_folder(const std::string& folder) {
     for (const auto& [name, tokens] : json.get("files", path).members)
       f.files.emplace_back(name, json.get("files", path).get_int(name, path));
   f.checksums = read_checksums(json, path);
+  if (const Json* command = json.find("command"))
+    for (const Json& word : command->items) f.command.push_back(word.string);
   return f;
 }
 
@@ -88,10 +111,8 @@ void require_as_prepared(const std::string& folder) {
   if (!file_exists(path)) return;
   TokenFolder f = read_token_folder(folder);
   if (!f.complete)
-    fail(
-        "%s is not finished: give its ./tokenize %s again, which goes on, or name the files that are there, as in "
-        "'%s/*.bin'",
-        folder.c_str(), f.imported ? "import" : "data", folder.c_str());
+    fail("%s is not finished: %s, or name the files that are there, as in '%s/*.bin'", folder.c_str(),
+         how_to_go_on(f, folder).c_str(), folder.c_str());
   if (f.files.empty())
     fail(
         "%s says that all is done, and lists no files: remove it and make the folder anew, or name the files that are "

@@ -482,7 +482,7 @@ int inspect(int argc, char** argv) {
   auto tell = [&](const Error& e) {
     if (!told.insert(e.what()).second) return;
     std::fflush(stdout);
-    std::fprintf(stderr, "tokenize: %s\n", e.what());
+    std::fprintf(stderr, "tokenize: %s\n", as_started(e.what()).c_str());
     status = 1;
   };
   auto show = [&](const std::string& file) {

@@ -39,6 +39,22 @@ void edit(const std::string& path, const std::string& from, const std::string& t
   put(path, text.replace(at, from.size(), to));
 }
 
+// What a program said is to be typed, typed.
+Ran shell_in(const std::string& folder, std::string line, const std::string& input = "") {
+  size_t at = line.find("./tokenize");
+  EXPECT_NE(at, line.npos) << line;
+  Setting setting;
+  setting.folder = folder, setting.input = input;
+  return Running({"sh", "-c", line.replace(at, 10, program_path("tokenize"))}, setting).wait();
+}
+
+// What stands in a message between two parts of it.
+std::string between(const std::string& message, const std::string& before, const std::string& after) {
+  size_t begin = message.find(before), end = message.find(after, begin);
+  EXPECT_TRUE(begin != message.npos && end != message.npos) << message;
+  return begin == message.npos ? "" : message.substr(begin + before.size(), end - begin - before.size());
+}
+
 }  // namespace
 
 TEST(TokenFolder, ThatIsWholeIsTaken) {
@@ -148,6 +164,78 @@ TEST(TokenFolder, ThatIsUnfinishedIsRefusedWithTheWayOn) {
   edit(p.file("data.json"), "\"complete\": true", "\"complete\": false");
   p.refused("is not finished: give its ./tokenize data again, which goes on, or name the files that are there");
   EXPECT_EQ(p.train(p.file("*.bin")).status, 0);
+}
+
+TEST(TokenFolder, ThatIsUnfinishedSaysTheCommandThatGoesOn) {
+  Bench bench;
+  std::string lines;
+  for (int i = 0; i < 90; ++i)
+    lines += write_json(Json::object({{"a body", some_text(100 + 7 * size_t(i))}})) + (i % 9 == 5 ? "\nbad\n" : "\n");
+  std::filesystem::create_directory(bench / "in");
+  put(bench / "in/it's.jsonl", lines);
+  Setting inside;
+  inside.folder = bench / "";
+  auto data = [&](const std::string& out, const Setting& setting) {
+    return run("tokenize",
+               {"data", "in", "--out", out, "--vocab", "270", "--shard-tokens", "6000", "--val", "0.2", "--dedup",
+                "--field", "a body", "--on-bad-line", "skip", "--batch-bytes", "900", "--save-seconds", "0"},
+               setting);
+  };
+  ASSERT_EQ(data("whole", inside).status, 0);
+  Setting full = inside;
+  full.largest_file = 11000;
+  ASSERT_EQ(data("my d", full).status, 1);
+  std::string refused = run("train", {"--data", "my d"}, inside).err;
+  EXPECT_EQ(refused,
+            "train: my d is not finished: ./tokenize data in --field 'a body' --shard-tokens 6000 --val 0.2 --dedup "
+            "--on-bad-line skip --out 'my d' goes on with it, or name the files that are there, as in 'my d/*.bin'\n");
+  Ran ran = shell_in(bench / "", between(refused, "finished: ", " goes on with it"));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "going on behind ")) << ran.out;
+  EXPECT_EQ(contents(bench / "my d/data.json"), contents(bench / "whole/data.json"));
+  EXPECT_EQ(run("tokenize", {"inspect", "my d"}, inside).status, 0);
+}
+
+TEST(TokenFolder, ThatIsUnfinishedAndCameFromAPipeAsksForTheSameInput) {
+  Bench bench;
+  Setting setting;
+  setting.folder = bench / "";
+  for (int i = 0; i < 90; ++i) setting.input += some_text(100 + 7 * size_t(i)) + "<|endoftext|>\n";
+  setting.largest_file = 20000;
+  ASSERT_EQ(
+      run("tokenize",
+          {"data", "-", "--out", "d", "--tokenizer", "bytes", "--batch-bytes", "900", "--save-seconds", "0"}, setting)
+          .status,
+      1);
+  Ran piped = Running({"sh", "-c",
+                       "cat | " + program_path("tokenize") +
+                           " data /dev/fd/0 --out e --tokenizer bytes --batch-bytes 900 --save-seconds 0"},
+                      setting)
+                  .wait();
+  EXPECT_TRUE(has(run("tokenize", {"inspect", bench / "e"}).err, "give its ./tokenize data again")) << piped.err;
+  std::string refused = run("tokenize", {"inspect", bench / "d"}).err;
+  std::string line = between(refused, "is not finished: pipe the same input in again: ", " goes on with it");
+  EXPECT_EQ(line, "./tokenize data - --out " + (bench / "d"));
+  EXPECT_EQ(shell_in(bench / "", line, setting.input).status, 0);
+  EXPECT_EQ(run("tokenize", {"inspect", bench / "d"}).status, 0);
+}
+
+TEST(TokenFolder, OfAnImportThatWasCutShortSaysTheCommandThatMakesItWhole) {
+  Bench bench;
+  Setting setting;
+  setting.folder = bench / "";
+  put(bench / "a.bin", std::string(6000, '\0')), put(bench / "b.bin", std::string(20000, '\0'));
+  Words import = {"--bits", "32", "--tokenizer", "bytes", "--format", "ids", "--out", "d"};
+  ASSERT_EQ(run("tokenize", Words{"import", "a.bin"} + import, setting).status, 0);
+  setting.largest_file = 10000;
+  ASSERT_EQ(run("tokenize", Words{"import", "b.bin"} + import, setting).status, 1);
+  setting.largest_file = 0;
+  std::string refused = run("train", {"--data", "d"}, setting).err;
+  std::string line = between(refused, "is not finished: ", " goes on with it");
+  EXPECT_EQ(line, "./tokenize import b.bin --bits 32 --format ids --tokenizer bytes --out d");
+  EXPECT_EQ(shell_in(bench / "", line).status, 0) << "a.bin was finished";
+  EXPECT_EQ(read_token_folder(bench / "d").files.size(), 2u);
+  EXPECT_EQ(run("tokenize", {"inspect", "d"}, setting).err, "");
 }
 
 TEST(TokenFolder, FormatTextIsForAFile) {
