@@ -63,7 +63,8 @@ class Decoder {
   Decoder(const Kernels&, const ModelConfig&, const ModelParams&, DecoderLimits);
   static void plan_memory(Plan&, const Kernels&, const ModelConfig&, DecoderLimits);
 
-  // Starts slots 0 … prompts.size() − 1 with these prompts, each of 1 … context tokens; other slots become empty.
+  // Starts slots 0 … prompts.size() − 1 with these prompts, each of 1 … context tokens; other slots become empty. Fails
+  // where the model has no feedback for the mode.
   void prefill(const std::vector<std::vector<int>>& prompts, DecodeMode, int prefill_passes = 1);
   // One more token for each of these (distinct) slots; their positions must be below context().
   void advance(const std::vector<int>& slots, const std::vector<int>& tokens);
@@ -74,6 +75,7 @@ class Decoder {
 
   int position(int slot) const { return positions_[slot]; }  // tokens taken so far
   int context() const { return limits_.context; }
+  int sequences() const { return limits_.sequences; }
   int vocab() const { return config_.vocab; }
   int end_of_text() const { return config_.end_of_text; }
   const act* carry(int slot) const { return run_.at(b_.carry, size_t(slot) * config_.width); }  // h of the last token

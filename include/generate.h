@@ -40,8 +40,9 @@ using Say = std::function<void(int, const std::string&)>;
 std::vector<int> prompt_tokens(const std::string& prompt, const std::string& which, const Tokenizer&,
                                const ModelConfig&);
 
-// `prompts` (at most the decoder's sequences) are numbered from `first_number`. A token that the tokenizer lacks is <its
-// id> in the text. `interrupted` is asked before each token.
+// `prompts` (at most the decoder's sequences, each of 1 … context ids) are numbered from `first_number`. A token that the
+// tokenizer lacks is <its id> in the text. `interrupted` is asked before each token. Fails, before anything is computed,
+// where something is out of range, or where the model has no feedback for the mode.
 std::vector<Continuation> generate(Decoder&, const Tokenizer&, const std::vector<std::vector<int>>& prompts,
                                    int64_t first_number, const Generation&, const Say& say,
                                    const std::function<bool()>& interrupted);
@@ -49,6 +50,6 @@ std::vector<Continuation> generate(Decoder&, const Tokenizer&, const std::vector
 // The logarithm of a token's probability.
 double log_probability(const float* logits, int vocab, int token);
 // Those of a continuation's tokens, each after the prompt and the tokens before it. Fails where together they are more than
-// the context and one. Slot 0 of the decoder is used.
+// the context and one, where the model lacks an id, or feedback for the mode. Slot 0 of the decoder is used.
 std::vector<double> score(Decoder&, const std::vector<int>& prompt, const std::vector<int>& continuation, DecodeMode,
                           int prefill_passes = 1);

@@ -22,10 +22,13 @@ struct InferenceOptions {
 
 class Inference {
  public:
-  // Fails where memory does not suffice, or something does not fit together.
+  // Fails where memory does not suffice, the device is not there, or something does not fit together.
   explicit Inference(const Checkpoint&, const InferenceOptions& = {});
   // A checkpoint's folder, or a run's, of which the newest sound one is meant.
   explicit Inference(const std::string& path, const InferenceOptions& = {});
+  // Stays where it was made, for its decoder refers to it; a std::unique_ptr of one can be moved.
+  Inference(const Inference&) = delete;
+  Inference& operator=(const Inference&) = delete;
 
   DecodeMode best_mode() const { return best_mode_; }  // soft, or standard where no feedback is trained
   // A prompt's new text; say(0, piece) gets it while it comes about. Fails where the prompt is longer than the context.

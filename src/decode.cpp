@@ -138,6 +138,7 @@ void Decoder::prefill_pass(const std::vector<std::vector<int>>& prompts, const a
 }
 
 void Decoder::prefill(const std::vector<std::vector<int>>& prompts, DecodeMode mode, int prefill_passes) {
+  require_mode(config_, mode);
   check(int(prompts.size()) <= limits_.sequences, "%zu prompts for %d slots", prompts.size(), limits_.sequences);
   mode_ = mode;
   positions_.assign(limits_.sequences, 0);

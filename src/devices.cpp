@@ -3,6 +3,8 @@
 #include "error.h"
 
 const Kernels& kernels_for(const std::string& device, const std::string& dtype) {
+  if (device != "auto" && device != "cpu" && device != "cuda")
+    fail("there is no device %s: auto, cpu or cuda", device.c_str());
   bool bf16 = dtype == "bf16";
   std::string why_not;
   const Kernels* cuda = device == "cpu" ? nullptr : cuda_kernels(bf16, &why_not);

@@ -72,6 +72,38 @@ static std::string shown(const Tokenizer& tokenizer, int token) {
   return token < tokenizer.vocab() ? tokenizer.decode({token}) : text("<%d>", token);
 }
 
+// Flags and requests are in range; a program that calls the library may be wrong.
+static void require_sampling(const Sampling& s) {
+  if (!(s.temperature >= 0) || s.top_k < 0 || !(s.top_p >= 0 && s.top_p <= 1))
+    fail("temperature %g, top_k %d and top_p %g: temperature and top_k are 0 or more, top_p is from 0 to 1",
+         double(s.temperature), s.top_k, double(s.top_p));
+}
+
+static void require_ids(const std::vector<int>& tokens, const std::string& which, int vocab) {
+  for (int id : tokens)
+    if (id < 0 || id >= vocab) fail("%s has the id %d; this model's go from 0 to %d", which.c_str(), id, vocab - 1);
+}
+
+static void require_prompt(const std::vector<int>& tokens, const std::string& which, int vocab, int context) {
+  if (tokens.empty()) fail("%s has no tokens; end-of-text begins a new text", which.c_str());
+  require_ids(tokens, which, vocab);
+  if (int(tokens.size()) > context)
+    fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), context);
+}
+
+static void require_request(const Decoder& decoder, const std::vector<std::vector<int>>& prompts, const Generation& g) {
+  if (prompts.size() > size_t(decoder.sequences()))
+    fail("%zu prompts for a decoder of %d: give it as many `sequences`", prompts.size(), decoder.sequences());
+  for (size_t i = 0; i < prompts.size(); ++i)
+    require_prompt(prompts[i], prompts.size() == 1 ? "the prompt" : text("prompt %zu", i + 1), decoder.vocab(),
+                   decoder.context());
+  if (!g.most.empty() && g.most.size() != prompts.size())
+    fail("`most` has %zu numbers for %zu prompts", g.most.size(), prompts.size());
+  for (const std::string& stop : g.stops)
+    if (stop.empty()) fail("a stop is empty: every text would end before it begins");
+  require_sampling(g.sampling);
+}
+
 std::vector<int> prompt_tokens(const std::string& prompt, const std::string& which, const Tokenizer& tokenizer,
                                const ModelConfig& config) {
   std::vector<int> tokens;
@@ -79,14 +111,14 @@ std::vector<int> prompt_tokens(const std::string& prompt, const std::string& whi
   if (tokens.empty() && config.end_of_text < 0)
     fail("%s is empty, and this model has no end-of-text to begin with: give it some text", which.c_str());
   if (tokens.empty()) tokens = {config.end_of_text};
-  if (int(tokens.size()) > config.context)
-    fail("%s has %zu tokens; this model's context is %d", which.c_str(), tokens.size(), config.context);
+  require_prompt(tokens, which, config.vocab, config.context);
   return tokens;
 }
 
 std::vector<Continuation> generate(Decoder& decoder, const Tokenizer& tokenizer,
                                    const std::vector<std::vector<int>>& prompts, int64_t first_number,
                                    const Generation& g, const Say& say, const std::function<bool()>& interrupted) {
+  require_request(decoder, prompts, g);
   std::vector<Continuation> said(prompts.size());
   auto add = [&](int i, const std::string& piece) {
     said[i].text += piece;
@@ -144,6 +176,8 @@ double log_probability(const float* logits, int vocab, int token) {
 
 std::vector<double> score(Decoder& decoder, const std::vector<int>& prompt, const std::vector<int>& continuation,
                           DecodeMode mode, int prefill_passes) {
+  require_prompt(prompt, "the prompt", decoder.vocab(), decoder.context());
+  require_ids(continuation, "the continuation", decoder.vocab());
   if (prompt.size() + continuation.size() > size_t(decoder.context()) + 1)
     fail("prompt and continuation have %zu tokens; this model's context is %d", prompt.size() + continuation.size(),
          decoder.context());

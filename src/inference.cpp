@@ -1,6 +1,7 @@
 #include "inference.h"
 
 #include "devices.h"
+#include "error.h"
 
 // On a GPU matrices of bfloat16 are multiplied by activations of bfloat16; the CPU's table unpacks them.
 static const Kernels& kernels_for_weights(const InferenceOptions& o) {
@@ -14,6 +15,7 @@ Inference::Inference(const Checkpoint& checkpoint, const InferenceOptions& o)
       best_mode_(feedback_is_trained(checkpoint, config_) ? DecodeMode::soft : DecodeMode::standard),
       tokenizer_(read_tokenizer(checkpoint, config_.vocab, config_.end_of_text, o.tokenizer)),
       kernels_(kernels_for_weights(o)) {
+  if (o.sequences < 1) fail("a decoder of %d sequences continues nothing: 1 or more", o.sequences);
   DecoderLimits limits{o.sequences, 256, config_.context};
   if (kernels_.pack_weight) limits.packed = o.weights;
   Plan plan;
@@ -30,13 +32,11 @@ Inference::Inference(const Checkpoint& checkpoint, const InferenceOptions& o)
 Inference::Inference(const std::string& path, const InferenceOptions& o) : Inference(find_checkpoint(path), o) {}
 
 Continuation Inference::continue_text(const std::string& prompt, const Generation& g, const Say& say) {
-  require_mode(config_, g.mode);
   return generate(decoder(), tokenizer_, {prompt_tokens(prompt, "the prompt", tokenizer_, config_)}, 0, g, say,
                   nullptr)[0];
 }
 
 std::vector<double> Inference::score_text(const std::string& prompt, const std::string& continuation, DecodeMode mode) {
-  require_mode(config_, mode);
   std::vector<int> before = prompt_tokens(prompt, "the prompt", tokenizer_, config_);
   return score(decoder(), before, tokenizer_.encode(continuation), mode);
 }

@@ -108,13 +108,8 @@ std::vector<std::string> stops_in(const Json& value, const std::string& where) {
 }
 
 std::vector<int> tokens_of(const Request& r, const Inference& model) {
-  const ModelConfig& c = model.config();
-  if (r.prompt_ids.empty()) return prompt_tokens(r.prompt, "the prompt", model.tokenizer(), c);
-  for (int id : r.prompt_ids)
-    if (id < 0 || id >= c.vocab) fail("the prompt has the id %d; this model's go from 0 to %d", id, c.vocab - 1);
-  if (int(r.prompt_ids.size()) > c.context)
-    fail("the prompt has %zu tokens; this model's context is %d", r.prompt_ids.size(), c.context);
-  return r.prompt_ids;
+  if (!r.prompt_ids.empty()) return r.prompt_ids;
+  return prompt_tokens(r.prompt, "the prompt", model.tokenizer(), model.config());
 }
 
 Json score_of(Inference& model, const Request& r, const std::vector<int>& prompt) {

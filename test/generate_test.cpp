@@ -8,6 +8,7 @@
 #include "bytes.h"
 #include "engine.h"
 #include "random.h"
+#include "scratch.h"
 
 namespace {
 
@@ -338,6 +339,45 @@ TEST(Generate, APrefixOfALongerTextIsTheShorterText) {
   EXPECT_EQ(longer.substr(0, shorter.size()), shorter);
 }
 
+// --- What a program that links the library may get wrong -------------------------------------------------------------
+
+TEST(Generate, WhatIsOutOfRangeIsAMistakeThatIsNamed) {
+  Automaton automaton("abcdefgh", 6);
+  Decoder decoder(cpu_kernels(), automaton.config(), automaton.params(), {.sequences = 2});
+  auto mistake = [&](const std::vector<std::vector<int>>& prompts, const Generation& g) {
+    return message_of([&] { tell(decoder, prompts, g); });
+  };
+  Generation good = greedy(2);
+  EXPECT_EQ(mistake({{1}, {2}, {3}}, good), "3 prompts for a decoder of 2: give it as many `sequences`");
+  EXPECT_EQ(mistake({{1}, {}}, good), "prompt 2 has no tokens; end-of-text begins a new text");
+  EXPECT_EQ(mistake({{1, 257}}, good), "the prompt has the id 257; this model's go from 0 to 256");
+  EXPECT_EQ(mistake({{-1}}, good), "the prompt has the id -1; this model's go from 0 to 256");
+  EXPECT_EQ(mistake({std::vector<int>(7, 1)}, good), "the prompt has 7 tokens; this model's context is 6");
+  Generation wrong = good;
+  wrong.most = {1};
+  EXPECT_EQ(mistake({{1}, {2}}, wrong), "`most` has 1 numbers for 2 prompts");
+  EXPECT_TRUE(has(mistake({{1}}, greedy(2, {"x", ""})), "a stop is empty"));
+  for (Sampling sampling : {Sampling{-1, 0, 1}, Sampling{NAN, 0, 1}, Sampling{1, -1, 1}, Sampling{1, 0, 1.5f},
+                            Sampling{1, 0, -0.5f}, Sampling{1, 0, NAN}})
+    EXPECT_TRUE(
+        has(mistake({{1}}, drawn(2, 1, sampling)), "temperature and top_k are 0 or more, top_p is from 0 to 1"));
+  EXPECT_EQ(mistake({{1}, {2}}, good), "") << "the decoder is as good as before";
+}
+
+TEST(Generate, AModelWithoutFeedbackRefusesModesThatNeedIt) {
+  ModelConfig config = Babbler::config();
+  config.fusion = Fusion::none;
+  Model plain(config);
+  fill_with_noise(plain);
+  Decoder decoder(cpu_kernels(), plain.config, plain.params, {});
+  for (DecodeMode mode : {DecodeMode::soft, DecodeMode::fused, DecodeMode::sequential}) {
+    Generation g = greedy(2);
+    g.mode = mode;
+    EXPECT_TRUE(has(message_of([&] { tell(decoder, {{1}}, g); }), "needs a model with feedback"));
+    EXPECT_TRUE(has(message_of([&] { score(decoder, {1}, {2}, mode); }), "needs a model with feedback"));
+  }
+}
+
 // --- Probabilities ---------------------------------------------------------------------------------------------------
 
 TEST(LogProbability, IsThatOfTheSoftmax) {
@@ -361,6 +401,19 @@ TEST(Score, GivesAContinuationTheLogprobsThatItHadWhenItWasDrawn) {
   }
   EXPECT_TRUE(score(decoder, encode("abc"), {}, DecodeMode::soft).empty());
   EXPECT_TRUE(tell(decoder, {encode("abc")}, drawn(6, 3)).said[0].logprobs.empty()) << "where none are wanted";
+}
+
+TEST(Score, RefusesWhatTheModelCannotHave) {
+  Automaton automaton("abcdefgh", 6);
+  Decoder decoder(cpu_kernels(), automaton.config(), automaton.params(), {});
+  auto mistake = [&](const std::vector<int>& prompt, const std::vector<int>& continuation) {
+    return message_of([&] { score(decoder, prompt, continuation, DecodeMode::soft); });
+  };
+  EXPECT_EQ(mistake({}, {1}), "the prompt has no tokens; end-of-text begins a new text");
+  EXPECT_EQ(mistake({300}, {1}), "the prompt has the id 300; this model's go from 0 to 256");
+  EXPECT_EQ(mistake({1}, {2, -3}), "the continuation has the id -3; this model's go from 0 to 256");
+  EXPECT_EQ(mistake({1, 2, 3, 4}, {1, 2, 3, 4}), "prompt and continuation have 8 tokens; this model's context is 6");
+  EXPECT_EQ(mistake({1, 2, 3, 4}, {1, 2, 3}), "") << "the last position still says what comes next";
 }
 
 TEST(Generate, EachPromptMayHaveItsOwnMostTokens) {
