@@ -13,13 +13,13 @@ std::string version_line();
 
 // Makes ready what a program relies on: standard streams that are open, a full disk that is an error and not a signal,
 // and output that is known to have been written when the program ends with status 0.
-void begin_program(const char* argv0);
+void begin_program(char** argv);
 // A user's mistake as a line on stderr, with where the flags stand that it names and nobody typed.
 void say_mistake(const std::string& what);
 
 template <class Body>
-int run_program(const char* argv0, Body body) {
-  begin_program(argv0);
+int run_program(char** argv, Body body) {
+  begin_program(argv);
   try {
     return body();
   } catch (const std::bad_alloc&) {
@@ -38,7 +38,8 @@ int start_threads(int wanted);
 std::string shell_word(const std::string& word);
 // The command that starts another program of ours, which lies beside the one that was started.
 std::string sibling(const std::string& name);
-// Our text, which calls a program ./train, as the user has to: where they are installed it is fullband-train.
+// Our text, which calls a program ./train, as the user has to: where they are installed it is fullband-train. Paths in it
+// stay as they are.
 std::string as_started(std::string text);
 // Text for a terminal: control characters but \n and \t, and bytes that are not UTF-8, become ·.
 std::string visible(const std::string& text);

@@ -475,7 +475,7 @@ std::vector<Flags::Idle> idle_flags(const Benchmark& chosen, const Kernels& kern
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argv[0], [&] {
+  return run_program(argv, [&] {
     Options o;
     Flags flags("./bench peak|matmul|attention|step|decode|prefill",
                 "Measures kernels, training steps and decoding beside what the machine can do, in one run.");

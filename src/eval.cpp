@@ -27,7 +27,7 @@ static TrainingData read_data(const std::string& given, const std::string& forma
 }
 
 int main(int argc, char** argv) {
-  return run_program(argv[0], [&] {
+  return run_program(argv, [&] {
     std::string model_path = "out", data, format, pack, device = "auto", passes = kReportedPasses;
     int threads = 0;
     TokenizerFlags tokenizer;

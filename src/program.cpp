@@ -9,7 +9,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "devices.h"
 #include "flags.h"
@@ -18,6 +20,7 @@
 #include "utf8.h"
 
 static std::string argv0 = "./program";
+static std::vector<std::string> typed;  // the words behind it
 
 static std::string own_name() { return argv0.substr(argv0.rfind('/') + 1); }  // npos + 1 = 0
 constexpr std::string_view kInstalled = "fullband-";                          // how installed programs begin
@@ -33,8 +36,9 @@ static void finish_output() {
   _exit(1);
 }
 
-void begin_program(const char* started) {
-  if (started) argv0 = started;
+void begin_program(char** argv) {
+  if (*argv) argv0 = *argv++;
+  while (*argv) typed.push_back(*argv++);
   // Where one is closed, the next file that is opened would take its place, and be printed into.
   for (int fd = 0; fd <= 2; ++fd)
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", O_RDWR);
@@ -98,11 +102,26 @@ std::string sibling(const std::string& name) {
   return shell_word(folder + prefix + name);
 }
 
+// Is what stands there a word of a sentence or of a command, and no beginning of a path such as ./train.txt?
+static bool is_word(const std::string& text, size_t begin, size_t end) {
+  auto at = [&](size_t i) { return i < text.size() ? text[i] : '\n'; };
+  if (begin > 0 && !std::strchr(" \n(;|\"", text[begin - 1])) return false;
+  return std::strchr(" \n,:;)\"", at(end)) || (at(end) == '.' && std::strchr(" \n", at(end + 1)));
+}
+
+// A file of the user's may have a program's name, too: what was typed is left alone.
+static bool was_typed(const std::string& name) {
+  return std::any_of(typed.begin(), typed.end(),
+                     [&](const std::string& word) { return word == name || word.ends_with("=" + name); });
+}
+
 std::string as_started(std::string text) {
   if (!own_name().starts_with(kInstalled)) return text;
-  for (const char* name : {"./train", "./sample", "./eval", "./tokenize", "./bench"})
+  for (std::string name : {"./train", "./sample", "./eval", "./tokenize"}) {
+    if (was_typed(name)) continue;
     for (size_t at = 0; (at = text.find(name, at)) != text.npos; ++at)
-      if (at == 0 || std::strchr(" \n(;|\"", text[at - 1])) text.replace(at, 2, kInstalled);
+      if (is_word(text, at, at + name.size())) text.replace(at, 2, kInstalled);
+  }
   return text;
 }
 

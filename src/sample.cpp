@@ -240,7 +240,7 @@ Quiz quiz_for(const TaskMix& mix, const Checkpoint& checkpoint, const Inference&
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argv[0], [&] {
+  return run_program(argv, [&] {
     SampleOptions o;
     Flags flags("./sample",
                 "Continues prompts with a trained model. On a terminal without a prompt it converses, or asks puzzles "

@@ -541,7 +541,7 @@ void print_commands() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argv[0], [&] {
+  return run_program(argv, [&] {
     std::string name = argc > 1 ? argv[1] : "--help";
     std::vector<std::string> names;
     for (const auto& command : kCommands) {

@@ -4,7 +4,7 @@
 #include "trainer.h"
 
 int main(int argc, char** argv) {
-  return run_program(argv[0], [&] {
+  return run_program(argv, [&] {
     TrainOptions options;
     Flags flags("./train", "Trains a full-bandwidth transformer, or a plain one, and shows what its feedback does.");
     add_train_flags(flags, options);

@@ -52,6 +52,12 @@ TEST_F(Library, ProgramsCallThemselvesAndEachOtherByTheNamesTheyAreInstalledBy) 
   }
   Ran ran = shell(installed("bin/fullband-eval") + " --model " + (*bench / "nothing"));
   EXPECT_TRUE(ran.err.starts_with("fullband-eval: ") && has(ran.err, "; fullband-train makes one")) << ran.err;
+  Setting there;
+  there.folder = bench->folder.path;
+  for (const char* path : {"./train.txt", "./train_text/a.txt", "./train", "./sample.", "./evals"}) {
+    ran = shell(installed("bin/fullband-train") + " --data " + path, there);
+    EXPECT_TRUE(has(ran.err, std::string(" ") + path)) << "a path that was typed stays as it is: " << ran.err;
+  }
   Words words = bench->tiny("out", 4);
   words.insert(words.begin(), installed("bin/fullband-train"));
   std::string out = Running(words, {}).wait().out;
