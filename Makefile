@@ -54,6 +54,10 @@ KERNEL_OBJECTS := $(foreach isa,$(ISAS),$(KERNELS:src/cpu/%.cpp=$(BUILD)/cpu/$(i
 # CUDA: both tables, for this machine's GPU, where it has one and nvcc is in PATH, in CUDA_HOME or in the usual folder.
 NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc))
 GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)
+# make install takes what was built, also as a user who has no nvcc in PATH, or after make CUDA=1.
+ifneq ($(and $(filter install,$(MAKECMDGOALS)),$(wildcard $(BUILD)/objects)),)
+CUDA ?= $(shell grep -c '$(BUILD)/cuda/' $(BUILD)/objects)
+endif
 CUDA ?= $(if $(and $(NVCC),$(GPU)),1,0)
 ARCHITECTURES := 80 90a 100
 # As the CPU's kernels: no contraction but the fma that is written.
@@ -206,32 +210,26 @@ $(BUILD)/parsers.a: $(PARSERS)
 	@ar rcs $@ $^
 
 PREFIX ?= /usr/local
-HEADERS := $(wildcard include/*.h)
-INSTALLED_PROGRAMS := $(PROGRAMS:%=bin/fullband-%)
-INSTALLED := $(INSTALLED_PROGRAMS) lib/libfullband.a lib/pkgconfig/fullband.pc $(HEADERS:include/%=include/fullband/%)
-ROOT = $(DESTDIR)$(abspath $(PREFIX))
-define PKG_CONFIG
-prefix=$(abspath $(PREFIX))
-libdir=$${prefix}/lib
-includedir=$${prefix}/include
-
-Name: fullband
-Description: Trains and decodes full-bandwidth transformers
-Version: $(shell sed -n 's/.*kVersion = "\(.*\)".*/\1/p' include/program.h)
-Cflags: -std=c++20 -pthread -I$${includedir}
-Libs: -L$${libdir} -lfullband -pthread $(CUDA_LDFLAGS)
-endef
-export PKG_CONFIG
+WHERE = $(if $(filter-out /%,$(PREFIX)),$(CURDIR)/)$(PREFIX)
+ROOT = $(DESTDIR)$(WHERE)
+COMPILED_install := $(COMPILED_all)
 install: all
-	@mkdir -p '$(ROOT)/bin' '$(ROOT)/lib/pkgconfig' '$(ROOT)/include/fullband'
-	@for name in $(PROGRAMS); do install -m 755 $(PLACE)$$name "$(ROOT)/bin/fullband-$$name" || exit 1; done
+	@$(if $(word 2,$(PREFIX)),$(call without,PREFIX is one folder without a space in its name$(comma) not $(PREFIX)),:)
+	@mkdir -p '$(ROOT)/bin' '$(ROOT)/lib/pkgconfig'
+	@rm -rf '$(ROOT)/include/fullband' && mkdir -p '$(ROOT)/include/fullband'
+	@for name in $(PROGRAMS); do install -m 755 $(PLACE)$$name '$(ROOT)/bin/fullband-'$$name || exit 1; done
 	@install -m 644 $(LIBRARY) '$(ROOT)/lib'
-	@install -m 644 $(HEADERS) '$(ROOT)/include/fullband'
-	@echo "$$PKG_CONFIG" >'$(ROOT)/lib/pkgconfig/fullband.pc'
-	@echo 'installed $(INSTALLED_PROGRAMS:bin/%=%), the library and its headers in $(ROOT)'
+	@install -m 644 include/*.h '$(ROOT)/include/fullband'
+	@printf '%s\n' 'prefix=$(WHERE)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' 'Name: fullband' \
+	  'Description: Trains and decodes full-bandwidth transformers' \
+	  "Version: $$(sed -n 's/.*kVersion = "\(.*\)".*/\1/p' include/program.h)" \
+	  'Cflags: -std=c++20 -pthread -I$${includedir}' \
+	  'Libs: -L$${libdir} -lfullband -pthread $(CUDA_LDFLAGS)' >'$(ROOT)/lib/pkgconfig/fullband.pc'
+	@echo 'installed $(PROGRAMS:%=fullband-%), the library and its headers in $(ROOT)'
 uninstall:
-	@cd '$(ROOT)' && rm -f $(INSTALLED) && if [ -d include/fullband ]; then rmdir include/fullband; fi
-	@echo 'took Fullband out of $(ROOT)'
+	@rm -rf $(PROGRAMS:%='$(ROOT)/bin/fullband-%') '$(ROOT)/lib/libfullband.a' '$(ROOT)/lib/pkgconfig/fullband.pc' \
+	  '$(ROOT)/include/fullband'
+	@echo 'nothing of Fullband is left in $(ROOT)'
 
 clean:
 	rm -rf build $(PROGRAMS) bench

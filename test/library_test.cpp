@@ -1,10 +1,14 @@
 // What make install leaves: programs that call each other by their installed names, and a library that the example of
 // docs/library.md links.
 #include <filesystem>
+#include <set>
 
 #include "program.h"
 
 namespace {
+
+// Make, as from a shell and not from `make test`, whose variables it would take over.
+Ran make(const std::string& words) { return shell("unset MAKEFLAGS MFLAGS MAKELEVEL; make " + words); }
 
 // The project as it is built here, installed below a folder of the test's.
 class Library : public testing::Test {
@@ -13,34 +17,59 @@ class Library : public testing::Test {
     if (!std::filesystem::exists("docs/example.cpp") || !std::filesystem::exists("train") ||
         !std::filesystem::equivalent(program_path("train"), "train"))
       GTEST_SKIP() << "needs the project's root and the usual build in it";
-    Ran ran = shell("unset MAKEFLAGS MFLAGS MAKELEVEL; make install DESTDIR=" + (*bench / "") + " PREFIX=/usr");
+    Ran ran = make("install" + there_);
     ASSERT_EQ(ran.status, 0) << ran.err;
   }
-  std::string installed(const std::string& name) const { return *bench / ("usr/" + name); }
-  // Compiles the example with the flags of the installed fullband.pc.
-  Ran compile() const {
-    std::string sysroot =
-        "sed -n 's|${libdir}|" + installed("lib") + "|; s|${includedir}|" + installed("include") + "|; ";
-    auto flags = [&](const std::string& name) {
-      return " $(" + sysroot + "s/^" + name + ": //p' " + installed("lib/pkgconfig/fullband.pc") + ")";
-    };
-    return shell("${CXX:-g++} docs/example.cpp" + flags("Cflags") + flags("Libs") + " -o " + (*bench / "example"));
+  std::string installed(const std::string& name) const { return *bench / ("opt/" + name); }
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(installed("")))
+      if (!entry.is_directory()) names.insert(std::filesystem::relative(entry.path(), installed("")).string());
+    return names;
   }
+  // The flags that fullband.pc has for where it lies, as a shell's words.
+  std::string flags() const {
+    if (shell("pkg-config --version").status == 0)
+      return " $(PKG_CONFIG_PATH=" + installed("lib/pkgconfig") + " PKG_CONFIG_SYSROOT_DIR=" + bench->folder.path +
+             " pkg-config --cflags --libs fullband)";
+    return " $(sed -n 's|${libdir}|" + installed("lib") + "|; s|${includedir}|" + installed("include") +
+           "|; s/^Cflags: //p; s/^Libs: //p' " + installed("lib/pkgconfig/fullband.pc") + ")";
+  }
+  Ran compile() const { return shell("${CXX:-g++} docs/example.cpp" + flags() + " -o " + (*bench / "example")); }
   std::unique_ptr<Bench> bench = std::make_unique<Bench>();
+  std::string there_ = " DESTDIR=" + bench->folder.path + " PREFIX=/opt";
 };
 
 TEST_F(Library, IsInstalledWithItsHeadersAndProgramsAndTakenAwayWhole) {
+  std::set<std::string> wanted = {"lib/libfullband.a", "lib/pkgconfig/fullband.pc"};
   for (const char* program : {"train", "sample", "eval", "tokenize"})
-    EXPECT_TRUE(file_exists(installed(std::string("bin/fullband-") + program)));
+    wanted.insert(std::string("bin/fullband-") + program);
   for (const auto& header : std::filesystem::directory_iterator("include"))
-    EXPECT_TRUE(file_exists(installed("include/fullband/" + header.path().filename().string())));
+    wanted.insert("include/fullband/" + header.path().filename().string());
+  EXPECT_EQ(files(), wanted);
   std::string version = run("train", {"--version"}).out;  // Fullband 0.1.0 for …
   EXPECT_TRUE(has(contents(installed("lib/pkgconfig/fullband.pc")),
                   "\nVersion: " + version.substr(9, version.find(' ', 9) - 9) + "\n"));
-  Ran ran = shell("unset MAKEFLAGS MFLAGS MAKELEVEL; make uninstall DESTDIR=" + (*bench / "") + " PREFIX=/usr");
+  put(installed("include/fullband/of_an_older_version.h"), "");
+  Ran ran = make("install" + there_);
   EXPECT_EQ(ran.status, 0) << ran.err;
-  for (const auto& left : std::filesystem::recursive_directory_iterator(installed("")))
-    EXPECT_TRUE(left.is_directory()) << left.path();
+  EXPECT_EQ(lines_of(ran.out).size(), 2u) << "what is built is not built again:\n" << ran.out;
+  EXPECT_EQ(files(), wanted);
+  put(installed("bin/another"), "");
+  ran = make("uninstall" + there_);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(files(), std::set<std::string>{"bin/another"});
+}
+
+TEST_F(Library, IsNotInstalledWhereItCannotBe) {
+  put(*bench / "file", "");
+  Ran ran = make("install PREFIX=" + (*bench / "file"));
+  EXPECT_EQ(ran.status, 2) << ran.out;
+  EXPECT_TRUE(has(ran.err, "mkdir: ") && has(ran.err, *bench / "file")) << ran.err;
+  EXPECT_FALSE(has(ran.out, "installed ")) << ran.out;
+  ran = make("install DESTDIR=" + (*bench / "") + " PREFIX='/a folder'");
+  EXPECT_EQ(ran.status, 2) << ran.out;
+  EXPECT_TRUE(has(ran.err, "PREFIX is one folder without a space in its name, not /a folder\n")) << ran.err;
 }
 
 TEST_F(Library, ProgramsCallThemselvesAndEachOtherByTheNamesTheyAreInstalledBy) {
